@@ -10,7 +10,7 @@ use crate::image::Image;
 use crate::image::reference::engine_name;
 use crate::judge::consequences;
 use crate::judge::policy::Baseline;
-use crate::judge::rules::{ImageNames, Judgement};
+use crate::judge::rules::{ImageNames, Judgement, Outcome};
 use crate::judge::{Difference, Rulebook, RulesInForce, Side, Verdict};
 use crate::launch::Setting;
 use crate::model::{FailOn, Host, ImageConfig, ImageSummary, Owner};
@@ -69,6 +69,13 @@ pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
     Facts::collect(&FactInputs { rootfs: &image.rootfs, layers, config, launch })
 }
 
+/// The facts as they would be without the variables of the launch; `None` if it sets none.
+fn facts_without_launch(image: &Image, launch: &[Setting]) -> Option<Facts> {
+    let (layers, config) = (&image.summary.layers, image.own_config.as_ref());
+    let inputs = FactInputs { rootfs: &image.rootfs, layers, config, launch: &[] };
+    (!launch.is_empty()).then(|| Facts::collect(&inputs))
+}
+
 /// Compares an image with an earlier one.
 pub fn compare<'a>(
     before: (&'a ImageSummary, &'a Assessment<'_>),
@@ -120,30 +127,43 @@ impl<'r> Check<'r> {
 
     /// Judges an image once, or once for each host.
     pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
-        self.judged(image, facts(image, self.launch))
+        self.judged(image, facts(image, self.launch), facts_without_launch(image, self.launch).as_ref())
     }
 
     /// Judges an image as if it had this configuration.
     fn judged_with(&self, image: &Image, config: &ImageConfig) -> Vec<Assessment<'r>> {
         let (rootfs, layers) = (&image.rootfs, &*image.summary.layers);
-        self.judged(image, Facts::collect(&FactInputs { rootfs, layers, config: Some(config), launch: self.launch }))
+        let inputs = FactInputs { rootfs, layers, config: Some(config), launch: self.launch };
+        self.judged(image, Facts::collect(&inputs), None)
     }
 
-    fn judged(&self, image: &Image, facts: Facts) -> Vec<Assessment<'r>> {
+    fn judged(&self, image: &Image, facts: Facts, without_launch: Option<&Facts>) -> Vec<Assessment<'r>> {
         if self.hosts.is_empty() {
-            return vec![self.assess(facts, &image.summary)];
+            return vec![self.assess(facts, without_launch, &image.summary)];
         }
-        let on = |host: &HostDescription| Assessment {
-            host: Some(host.host.clone()),
-            ..self.assess(host.add_to(&facts), &image.summary)
+        let on = |host: &HostDescription| {
+            let without_launch = without_launch.map(|facts| host.add_to(facts));
+            let assessment = self.assess(host.add_to(&facts), without_launch.as_ref(), &image.summary);
+            Assessment { host: Some(host.host.clone()), ..assessment }
         };
         self.hosts.iter().map(on).collect()
     }
 
     /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline, and finds the
-    /// causes of what remains.
-    pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
+    /// causes of what remains. `without_launch` holds the facts as they would be without the variables of a launch: a
+    /// problem of the image that only the launch brings about belongs to the arrangement.
+    pub fn assess(&self, facts: Facts, without_launch: Option<&Facts>, image: &ImageSummary) -> Assessment<'r> {
         let (mut judgements, mut notices) = self.rulebook.judge(&facts, image, &names(image));
+        if let Some(facts) = without_launch {
+            let has_problem = |outcome: &Outcome| !matches!(outcome, Outcome::Pass | Outcome::NotApplicable);
+            let (without_launch, _) = self.rulebook.judge(facts, image, &names(image));
+            for (judgement, without) in judgements.iter_mut().zip(&without_launch) {
+                let is_of_launch = has_problem(&judgement.outcome) && !has_problem(&without.outcome);
+                if judgement.owner == Owner::Image && is_of_launch {
+                    judgement.owner = Owner::Arrangement;
+                }
+            }
+        }
         if let Some(baseline) = self.baseline {
             let (accepted, more) = baseline.accept(judgements);
             judgements = accepted;

@@ -106,7 +106,7 @@ impl ItemResult {
             let host = assessment.host.as_ref().map(ToString::to_string);
             for judgement in assessment.judgements.iter().flatten() {
                 findings.extend(finding(judgement, host.as_deref(), image));
-                if judgement.outcome.is_unknown() && judgement.rule.counts(assessment.fail_on, &assessment.fail_for) {
+                if judgement.outcome.is_unknown() && judgement.counts(assessment.fail_on, &assessment.fail_for) {
                     unknown.insert(judgement.rule.id.clone());
                 }
             }
@@ -170,7 +170,7 @@ fn finding(judgement: &Judgement<'_>, host: Option<&str>, image: &Image) -> Opti
         rule: judgement.rule.id.clone(),
         host: host.map(ToOwned::to_owned),
         severity: judgement.rule.severity,
-        owner: judgement.rule.owner,
+        owner: judgement.owner,
         message: found.message.clone(),
         layer: layer.and_then(|layer| layer.name()).map(ToString::to_string),
     })

@@ -25,6 +25,8 @@ pub struct Probed {
     pub image: ImageSummary,
     /// Facts of the run, and of the image's bytes if they were read.
     pub facts: Facts,
+    /// The same without the variables that the job sets, if it sets any and the image's bytes were read.
+    pub without_launch: Option<Facts>,
     /// The recording of the run.
     pub recording: Recording,
 }
@@ -52,7 +54,7 @@ impl Probed {
             let mut facts = Facts::default();
             probe::facts::add(&recording, &job, &mut facts);
             expected.compare(&recording, &mut facts);
-            Self { image: summary(&recording), facts, recording }
+            Self { image: summary(&recording), facts, without_launch: None, recording }
         };
         tasks.into_iter().map(probed).collect()
     }
@@ -60,12 +62,16 @@ impl Probed {
     /// Collects the facts of a run and of the image's bytes, on the host where it ran. `launch` holds the variables
     /// that the job sets.
     pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
-        let facts = super::facts(&image, launch);
-        let mut facts = on_its_host(&facts, &recording);
-        probe::facts::add(&recording, &JobGpus::default(), &mut facts);
-        probe::facts::compare(&recording, &reading::predicted(&image, &recording), &mut facts);
-        expected.compare(&recording, &mut facts);
-        Self { image: image.summary, facts, recording }
+        let with_run = |facts: &Facts| {
+            let mut facts = on_its_host(facts, &recording);
+            probe::facts::add(&recording, &JobGpus::default(), &mut facts);
+            probe::facts::compare(&recording, &reading::predicted(&image, &recording), &mut facts);
+            expected.compare(&recording, &mut facts);
+            facts
+        };
+        let facts = with_run(&super::facts(&image, launch));
+        let without_launch = super::facts_without_launch(&image, launch).as_ref().map(with_run);
+        Self { image: image.summary, facts, without_launch, recording }
     }
 }
 

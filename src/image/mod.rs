@@ -162,6 +162,8 @@ pub struct Image {
     pub summary: ImageSummary,
     /// The configuration, with the launch variables; `None` for an unpacked root file system of which nothing is given.
     pub config: Option<ImageConfig>,
+    /// The same without the launch variables.
+    pub own_config: Option<ImageConfig>,
     /// The merged file system.
     pub rootfs: RootFs,
 }
@@ -335,8 +337,9 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
     if has_config && !request.environment.is_empty() {
         notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
-    config.environment.extend(request.environment.clone());
     config.start = request.start.clone();
+    let own_config = (has_config || !request.start.is_empty()).then(|| config.clone());
+    config.environment.extend(request.environment.clone());
     config.unknown.variables.retain(|name, _| !request.environment.contains_key(name));
     let summary = ImageSummary {
         reference: request.text.clone(),
@@ -349,8 +352,8 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         empty_steps: plan.empty_steps,
         notes,
     };
-    let config = (has_config || !request.environment.is_empty() || !request.start.is_empty()).then_some(config);
-    Image { summary, config, rootfs }
+    let config = (own_config.is_some() || !request.environment.is_empty()).then_some(config);
+    Image { summary, config, own_config, rootfs }
 }
 
 /// Note on how much of a layer was read.

@@ -6,7 +6,7 @@ use super::rules::Judgement;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SharedJudgement<'a> {
-    /// The judgement for the first of these hosts; the others have the same outcome.
+    /// The judgement for the first of these hosts; the others have the same outcome and owner.
     pub judgement: &'a Judgement<'a>,
     /// Indexes of the hosts, ascending. Empty if the answer is the same on every host.
     pub hosts: Vec<usize>,
@@ -23,7 +23,8 @@ fn answers<'a>(rule: usize, judged: &[&'a [Judgement<'a>]]) -> Vec<SharedJudgeme
     let mut groups: Vec<SharedJudgement<'a>> = Vec::new();
     for (host, judgements) in judged.iter().enumerate() {
         let Some(judgement) = judgements.get(rule) else { continue };
-        match groups.iter_mut().find(|group| group.judgement.outcome == judgement.outcome) {
+        let parts = |judgement: &'a Judgement<'a>| (&judgement.outcome, judgement.owner);
+        match groups.iter_mut().find(|group| parts(group.judgement) == parts(judgement)) {
             Some(group) => group.hosts.push(host),
             None => groups.push(SharedJudgement { judgement, hosts: vec![host] }),
         }

@@ -15,11 +15,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Combines the judgements of rules that [count](super::rules::Rule::counts) for `fail_on` and `fail_for`. A known
+    /// Combines the judgements of rules that [count](Judgement::counts) for `fail_on` and `fail_for`. A known
     /// failure outweighs an unknown.
     pub fn of(judgements: &[Judgement<'_>], fail_on: FailOn, fail_for: &[Owner]) -> Self {
         let counts = |wanted: fn(&Outcome) -> bool| {
-            judgements.iter().any(|judgement| judgement.rule.counts(fail_on, fail_for) && wanted(&judgement.outcome))
+            judgements.iter().any(|judgement| judgement.counts(fail_on, fail_for) && wanted(&judgement.outcome))
         };
         if counts(|outcome| outcome.failure().is_some()) {
             Self::Fail

@@ -254,7 +254,7 @@ impl RuleEntry {
         if let EntryState::Consequence { cause } = &self.state {
             lines.push(format!("follows from {cause}"));
         }
-        lines.push(format!("owner: {}", self.rule.owner.name()));
+        lines.push(format!("owner: {}", self.owner.name()));
         lines.push(format!("image: {}", image.title));
         if !self.hosts.is_empty() {
             lines.push(format!("on: {}", short(&self.hosts.join("; "), LONGEST)));

@@ -71,7 +71,7 @@ fn fields(row: &SurveyRow, survey: &Survey) -> [String; HEADS.len()] {
         judged.layers.to_string(),
         judged.cached.to_string(),
         first.map(|finding| finding.rule.id.clone()).unwrap_or_default(),
-        first.map(|finding| finding.owner().name().to_owned()).unwrap_or_default(),
+        first.map(|finding| finding.owner.name().to_owned()).unwrap_or_default(),
         first.map(|finding| finding.message.clone()).unwrap_or_default(),
     ]
 }

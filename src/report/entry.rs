@@ -23,6 +23,8 @@ const SHOWN: usize = 6;
 pub(super) struct RuleEntry {
     pub(super) rule: Arc<RuleTexts>,
     pub(super) state: EntryState,
+    /// The party that has to settle a problem.
+    pub(super) owner: Owner,
     /// True if the verdict depends on it.
     pub(super) counts: bool,
     /// The hosts with this outcome; empty if all hosts share it.
@@ -65,7 +67,6 @@ pub(super) struct RuleTexts {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) severity: Severity,
-    pub(super) owner: Owner,
     pub(super) why: String,
     pub(super) fix: String,
     pub(super) references: Vec<String>,
@@ -80,7 +81,7 @@ impl RuleEntry {
         texts: Arc<RuleTexts>,
     ) -> Self {
         let judgement = shared.judgement;
-        let (rule, outcome) = (judgement.rule, &judgement.outcome);
+        let outcome = &judgement.outcome;
         let finding = outcome.finding();
         let at = finding.map(|finding| &*finding.at).unwrap_or_default();
         let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -88,7 +89,8 @@ impl RuleEntry {
         Self {
             rule: texts,
             state: outcome.into(),
-            counts: rule.counts(report.fail_on, report.fail_for),
+            owner: judgement.owner,
+            counts: judgement.counts(report.fail_on, report.fail_for),
             hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
             message: short(&message, LONGEST),
             fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
@@ -103,8 +105,8 @@ impl RuleEntry {
 impl RuleTexts {
     /// Returns true if these are the texts of a rule.
     pub(super) fn is_of(&self, rule: &Rule) -> bool {
-        (&self.title, self.severity, self.owner, &self.why, &self.fix, &self.references)
-            == (&rule.title, rule.severity, rule.owner, &rule.why, &rule.fix, &rule.references)
+        (&self.title, self.severity, &self.why, &self.fix, &self.references)
+            == (&rule.title, rule.severity, &rule.why, &rule.fix, &rule.references)
     }
 }
 
@@ -129,7 +131,6 @@ impl From<&Rule> for RuleTexts {
             id: rule.id.clone(),
             title: rule.title.clone(),
             severity: rule.severity,
-            owner: rule.owner,
             why: rule.why.clone(),
             fix: rule.fix.clone(),
             references: rule.references.clone(),

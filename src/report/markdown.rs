@@ -107,7 +107,7 @@ fn shared_finding(finding: &SurveyFinding, survey: &Survey) -> String {
     let images = names.into_iter().chain(more).collect::<Vec<_>>().join("\n");
     let mut body = vec![Some(code(&finding.message)), hosts, Some(images)];
     if finding.is_failure {
-        body.push(Some(format!("**Owner:** {}", rule.owner.name())));
+        body.push(Some(format!("**Owner:** {}", finding.owner.name())));
         body.push(Some(format!("**Why:** {}", one_line(&rule.why))));
         body.push(Some(format!("**Fix:**\n\n{}", fix_text::markdown(&finding.fix))));
     }
@@ -147,7 +147,7 @@ fn finding(entry: &RuleEntry) -> String {
     let sites = (!sites.is_empty()).then(|| sites.join("\n"));
     let why = format!("**Why:** {}", one_line(&entry.rule.why));
     let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.fix));
-    let owner = format!("**Owner:** {}", entry.rule.owner.name());
+    let owner = format!("**Owner:** {}", entry.owner.name());
     let body: Vec<_> =
         [Some(told(entry)), note, sites, Some(owner), Some(why), Some(fix)].into_iter().flatten().collect();
     let mark = severity_mark(entry.rule.severity);

@@ -78,7 +78,7 @@ fn findings(survey: &Survey, text: &mut String) {
             "rule=\"{}\",severity=\"{}\",owner=\"{}\"",
             escaped(&finding.rule.id),
             finding.word(),
-            finding.owner().name()
+            finding.owner.name()
         );
         counts.entry(labels).or_default().extend(&finding.images);
     }

@@ -151,7 +151,7 @@ impl StoredReport {
     /// The judgements. Their rules must have been added.
     pub fn judgements<'r>(&self, rules: &'r StoredRules) -> Result<Vec<Judgement<'r>>, StoredError> {
         let judgement = |(key, outcome): &(RuleKey, Outcome)| match rules.rules.get(key) {
-            Some(rule) => Ok(Judgement { rule, outcome: outcome.clone() }),
+            Some(rule) => Ok(Judgement::new(rule, outcome.clone())),
             None => Err(StoredError::Value(format!("the rule {} was not read", key.0))),
         };
         self.outcomes.iter().map(judgement).collect()

@@ -88,6 +88,8 @@ pub(super) struct OutcomeCounts {
 #[derive(Clone, Debug)]
 pub(super) struct SurveyFinding {
     pub(super) rule: Arc<RuleTexts>,
+    /// The party that has to settle it.
+    pub(super) owner: Owner,
     /// True for a failure, false for a missing answer.
     pub(super) is_failure: bool,
     pub(super) message: String,
@@ -199,7 +201,7 @@ impl Survey {
         let fix = finding.map(|finding| finding.fix.clone()).unwrap_or_default();
         let hosts: Vec<_> = shared.hosts.iter().filter_map(|host| names.get(*host)).cloned().collect();
         let mut hasher = Hasher::sha256();
-        for part in [&*shared.judgement.rule.id, outcome.name(), &message, &fix]
+        for part in [&*shared.judgement.rule.id, shared.judgement.owner.name(), outcome.name(), &message, &fix]
             .into_iter()
             .chain(hosts.iter().map(|host| &**host))
         {
@@ -212,6 +214,7 @@ impl Survey {
             Some(known) => known.images.push(row),
             None => self.findings.push(SurveyFinding {
                 rule: texts(shared.judgement),
+                owner: shared.judgement.owner,
                 is_failure: finding.is_some(),
                 message,
                 fix,
@@ -295,11 +298,6 @@ impl SurveyFinding {
     pub(super) fn word(&self) -> &'static str {
         if self.is_failure { self.rule.severity.name() } else { "unknown" }
     }
-
-    /// The party that has to fix it.
-    pub(super) fn owner(&self) -> Owner {
-        self.rule.owner
-    }
 }
 
 impl OutcomeCounts {
@@ -326,7 +324,7 @@ impl OutcomeCounts {
 fn is_told(report: &Report<'_>, judgement: &Judgement<'_>) -> bool {
     match judgement.outcome {
         Outcome::Fail(_) => true,
-        Outcome::Unknown(_) => judgement.rule.counts(report.fail_on, report.fail_for),
+        Outcome::Unknown(_) => judgement.counts(report.fail_on, report.fail_for),
         _ => false,
     }
 }

@@ -142,7 +142,7 @@ fn texts(survey: &Survey, row: &SurveyRow, detail: TableDetail) -> Vec<String> {
         let more = if group.len() > 1 { format!(" and {} more rules", group.len() - 1) } else { String::new() };
         let hosts =
             if finding.hosts.is_empty() { String::new() } else { format!(" (on {})", finding.hosts.join("; ")) };
-        Some(format!("{}{more}: {}{hosts} (owner: {})", name(finding), finding.message, finding.owner().name()))
+        Some(format!("{}{more}: {}{hosts} (owner: {})", name(finding), finding.message, finding.owner.name()))
     };
     groups.filter_map(text).collect()
 }

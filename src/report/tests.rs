@@ -243,7 +243,7 @@ fn outcomes(rules: &RuleSet) -> Vec<Judgement<'_>> {
         other => other,
     };
     let judgements = rules.iter().zip(outcomes);
-    judgements.map(|(rule, outcome)| Judgement { rule, outcome: with_fix(rule, outcome) }).collect()
+    judgements.map(|(rule, outcome)| Judgement::new(rule, with_fix(rule, outcome))).collect()
 }
 
 /// Rules for [`outcomes`].

@@ -259,7 +259,7 @@ fn report(
     outputs: &mut Outputs,
     style: &Style,
 ) -> Result<Verdict, CliError> {
-    let assessment = check.assess(probed.facts.clone(), &probed.image);
+    let assessment = check.assess(probed.facts.clone(), probed.without_launch.as_ref(), &probed.image);
     let report = Report { run: Some(run), ..assessment.report(&probed.image, Some(&probed.recording)) };
     outputs.report(&[report], style)?;
     Ok(assessment.verdict().unwrap_or(Verdict::Pass))

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::document::{Document, DocumentError, shipped};
 use crate::facts::Facts;
 use crate::facts::key::Definition;
-use crate::model::{FailOn, Owner, Severity, Site};
+use crate::model::{Owner, Severity, Site};
 
 use condition::Condition;
 use eval::ConditionTruth;
@@ -81,12 +81,6 @@ impl Rule {
     /// Returns true if the rule comes from a requirement of a policy.
     pub fn is_required(&self) -> bool {
         self.id.starts_with("require/")
-    }
-
-    /// Returns true if the verdict depends on the rule: its severity is in `fail_on`, and its owner is one of
-    /// `fail_for`.
-    pub fn counts(&self, fail_on: FailOn, fail_for: &[Owner]) -> bool {
-        fail_on.includes(self.severity) && fail_for.contains(&self.owner)
     }
 
     /// The conditions in CEL: `applies`, if the rule has one, and `check`.
@@ -207,7 +201,7 @@ fn is_name(text: &str) -> bool {
 /// Judges an image and returns exactly one judgement for each rule. The fixes call the image by these names.
 pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts, names: &ImageNames) -> Vec<Judgement<'r>> {
     let scope = eval::Scope::new(facts);
-    rules.iter().map(|rule| Judgement { rule, outcome: rule.judge(&scope, names) }).collect()
+    rules.iter().map(|rule| Judgement::new(rule, rule.judge(&scope, names))).collect()
 }
 
 impl Rule {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::{Gap, Hasher, Site};
+use crate::model::{FailOn, Gap, Hasher, Owner, Site};
 
 use super::Rule;
 
@@ -17,6 +17,9 @@ pub struct Judgement<'r> {
     pub rule: &'r Rule,
     /// The rule's answer.
     pub outcome: Outcome,
+    /// The party that has to settle a problem: the rule's owner, or [`Owner::Arrangement`] if the image has the problem only
+    /// with the variables of a launch.
+    pub owner: Owner,
 }
 
 /// Outcome of a rule. An outcome that could not be determined is never a pass.
@@ -138,7 +141,18 @@ impl Outcome {
     }
 }
 
-impl Judgement<'_> {
+impl<'r> Judgement<'r> {
+    /// The answer of a rule, whose owner it concerns.
+    pub const fn new(rule: &'r Rule, outcome: Outcome) -> Self {
+        Self { rule, outcome, owner: rule.owner }
+    }
+
+    /// Returns true if the verdict depends on the judgement: the rule's severity is in `fail_on`, and the owner is one of
+    /// `fail_for`.
+    pub fn counts(&self, fail_on: FailOn, fail_for: &[Owner]) -> bool {
+        fail_on.includes(self.rule.severity) && fail_for.contains(&self.owner)
+    }
+
     /// Identifies the finding across rebuilds of the image: 64 hexadecimal digits, the SHA-256 of the rule's id and of
     /// the finding's [places](Finding::places). `None` if there is no finding.
     pub fn fingerprint(&self) -> Option<String> {

@@ -190,7 +190,7 @@ fn a_fingerprint_survives_a_rebuild_but_not_a_move() {
         let at = vec![Site::File { layer, path: path.into(), within: Some("line 3".to_owned()) }];
         let finding = Finding { message: path.to_owned(), at, fix: String::new(), note: None };
         let rule = rules.iter().next().unwrap();
-        Judgement { rule, outcome: Outcome::Fail(finding) }.fingerprint().unwrap()
+        Judgement::new(rule, Outcome::Fail(finding)).fingerprint().unwrap()
     };
     let old = of("/usr/lib/python3.11/site-packages/torch-2.8.0.dist-info/libnccl.so.2.27.3", 3);
     assert_eq!(of("/usr/lib/python3.12/site-packages/torch-2.9.0.dist-info/libnccl.so.2", 5), old);

@@ -76,7 +76,7 @@ fn article(entry: &RuleEntry, word: &'static str) -> Markup {
             }
             @if !entry.hosts.is_empty() { p { "On: " (entry.hosts.join("; ")) } }
             @if !entry.sites.is_empty() { ul { @for site in &entry.sites { li { code { (site) } } } } }
-            p.dim { "Owner: " (entry.rule.owner.name()) }
+            p.dim { "Owner: " (entry.owner.name()) }
             p { (prose(&one_line(&entry.rule.why))) }
             (fix(&entry.fix))
             (references(&entry.rule.references))

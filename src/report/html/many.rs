@@ -153,7 +153,7 @@ fn rule(first: &SurveyFinding, all: &[&SurveyFinding], numbers: &[usize]) -> Mar
                 @if all.len() > MESSAGES {
                     p { (counted(all.len() - MESSAGES, "more message", "more messages")) ". All images: " (ranges(&images, numbers)) }
                 }
-                p.dim { "Owner: " (first.owner().name()) }
+                p.dim { "Owner: " (first.owner.name()) }
                 p { (findings::prose(&one_line(&first.rule.why))) }
                 @if first.is_failure { (findings::fix(&first.fix)) }
                 (findings::references(&first.rule.references))

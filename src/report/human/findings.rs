@@ -37,7 +37,7 @@ fn failure(finding: &SurveyFinding, survey: &Survey, page: &mut Page<'_>) -> io:
     let rule = &finding.rule;
     page.heading(&format!("{}[{}]:", finding.word(), rule.id), page::severity(rule.severity), &finding.message)?;
     places(finding, survey, page)?;
-    page.row(2, label("of"), COLUMN, rule.owner.name())?;
+    page.row(2, label("of"), COLUMN, finding.owner.name())?;
     page.row(2, label("why"), COLUMN, &one_line(&rule.why))?;
     fix(&finding.fix, page)?;
     page.blank()

@@ -46,6 +46,7 @@ fn entries<'a>(reports: &'a [Report<'a>]) -> Vec<JudgementEntry<'a>> {
     let name = |host: &usize| reports.get(*host)?.host.map(|host| &*host.name);
     let shared = across_hosts(&judged).into_iter();
     let entry = |shared: SharedJudgement<'a>| JudgementEntry {
+        owner: shared.judgement.owner,
         rule: shared.judgement.rule,
         outcome: &shared.judgement.outcome,
         hosts: shared.hosts.iter().filter_map(name).collect(),

@@ -10,7 +10,7 @@ use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 use crate::model::ImageSummary;
 use crate::model::counted;
-use crate::model::{Gap, Severity};
+use crate::model::{Gap, Owner, Severity};
 use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `of` (the owner), `why` and `fix`.
@@ -22,13 +22,15 @@ const GAP_COLUMN: usize = 8;
 pub(super) struct JudgementEntry<'a> {
     pub(super) rule: &'a Rule,
     pub(super) outcome: &'a Outcome,
+    /// The party that has to settle a problem.
+    pub(super) owner: Owner,
     /// Names of the hosts with this outcome; empty if all share it or no host is described.
     pub(super) hosts: Vec<&'a str>,
 }
 
 impl<'a> From<&'a Judgement<'a>> for JudgementEntry<'a> {
     fn from(judgement: &'a Judgement<'a>) -> Self {
-        Self { rule: judgement.rule, outcome: &judgement.outcome, hosts: Vec::new() }
+        Self { rule: judgement.rule, outcome: &judgement.outcome, owner: judgement.owner, hosts: Vec::new() }
     }
 }
 
@@ -97,7 +99,7 @@ fn failure(
             page.row(2, label("but"), COLUMN, note)?;
         }
     }
-    page.row(2, label("of"), COLUMN, first.rule.owner.name())?;
+    page.row(2, label("of"), COLUMN, first.owner.name())?;
     page.row(2, label("why"), COLUMN, &one_line(&first.rule.why))?;
     fixes.into_iter().try_for_each(|text| fix(text, page))
 }

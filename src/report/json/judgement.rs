@@ -130,7 +130,7 @@ impl<'a> JudgementJson<'a> {
             title: &judgement.rule.title,
             outcome: (&judgement.outcome).into(),
             severity: judgement.rule.severity,
-            owner: judgement.rule.owner,
+            owner: judgement.owner,
             message: message.or_else(|| (!gaps.is_empty()).then(|| gaps.join("; "))),
             at: finding.map(|finding| finding_sites(&finding.at, image)).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_deref()),

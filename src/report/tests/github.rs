@@ -39,7 +39,7 @@ fn annotations_of_a_kind_are_limited_and_the_last_counts_the_rest() {
                 note: None,
             })
         };
-        (1..=count).map(|number| Judgement { rule, outcome: outcome(number) }).collect()
+        (1..=count).map(|number| Judgement::new(rule, outcome(number))).collect()
     };
     let ten = annotations(failed(10), None);
     assert_eq!((ten.lines().count(), ten.contains("left out")), (10, false));
@@ -55,7 +55,7 @@ fn values_are_escaped() {
     let message = "100% a\r\n::error::b".to_owned();
     let site = Site::Launch { file: "a,b:c%.sh".to_owned(), line: Some(3), variable: "X".to_owned() };
     let outcome = Outcome::Fail(Finding { message, at: vec![site], fix: String::new(), note: None });
-    let text = annotations(vec![Judgement { rule: rules.iter().next().unwrap(), outcome }], None);
+    let text = annotations(vec![Judgement::new(rules.iter().next().unwrap(), outcome)], None);
     let start = "::warning file=a%2Cb%3Ac%25.sh,line=3,title=env/debug-on::100%25 a\u{fffd}\\n::error::b%0Aowner: image%0Aimage: torch";
     assert!(text.starts_with(start), "{text}");
     assert_eq!(text.lines().count(), 1);

@@ -201,7 +201,7 @@ fn a_comment_is_never_too_long() {
             note: None,
         })
     };
-    let judgements: Vec<_> = (0..500).map(|_| Judgement { rule, outcome: failed() }).collect();
+    let judgements: Vec<_> = (0..500).map(|_| Judgement::new(rule, failed())).collect();
     let text = document(Format::Markdown, &[(image(), judgements)], None);
     let length = text.chars().count();
     assert!((60_000..65_536).contains(&length), "{length}");

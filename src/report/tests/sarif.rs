@@ -120,7 +120,7 @@ fn findings_in_launch_files_have_their_lines() {
         (launch("--env", None), ("launch/A%3AB%20C", 1)),
     ] {
         let finding = Finding { message: "m".to_owned(), at: vec![site], fix: String::new(), note: None };
-        let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
+        let judgement = Judgement::new(rules.iter().next().unwrap(), Outcome::Fail(finding));
         assert_eq!(places(&sarif(&[(image(), vec![judgement])], None)), [place]);
     }
 }
@@ -180,9 +180,8 @@ fn the_limits_of_github_are_kept() {
     let text = text.replace("Without it", &why);
     let rules = RuleSet::from_yaml(&[(&id, &text)]).unwrap();
     let rule = rules.iter().next().unwrap();
-    let failed = |message: &str, at| Judgement {
-        rule,
-        outcome: Outcome::Fail(Finding { message: message.to_owned(), at, fix: String::new(), note: None }),
+    let failed = |message: &str, at| {
+        Judgement::new(rule, Outcome::Fail(Finding { message: message.to_owned(), at, fix: String::new(), note: None }))
     };
     let many = (0..25_001).map(|_| failed("m", Vec::new())).collect();
     let many = document(Format::Sarif, &[(image(), many)], None);
@@ -218,7 +217,7 @@ fn messages_contain_no_links() {
     let rules = nine_rules();
     let finding =
         Finding { message: "[click](https://evil.example)".to_owned(), at: Vec::new(), fix: String::new(), note: None };
-    let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
+    let judgement = Judgement::new(rules.iter().next().unwrap(), Outcome::Fail(finding));
     let document = sarif(&[(image(), vec![judgement])], None);
     let text = document["runs"][0]["results"][0]["message"]["text"].as_str().unwrap();
     assert!(

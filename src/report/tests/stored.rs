@@ -58,7 +58,7 @@ fn a_stored_probe_is_rendered_like_the_probe_itself() {
         let path = format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let recording = Recording::replay(&std::fs::read(path).unwrap()).unwrap();
         let probed = Probed::of_job(vec![recording], &ExpectedRun::default()).remove(0);
-        let assessment = Check::new(&rulebook).assess(probed.facts, &probed.image);
+        let assessment = Check::new(&rulebook).assess(probed.facts, None, &probed.image);
         let report = assessment.report(&probed.image, Some(&probed.recording));
         let json = shown(&report, Format::Json);
         for format in Format::ALL {
