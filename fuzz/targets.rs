@@ -136,6 +136,10 @@ pub const TARGETS: &[Target] = &[
                 "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
             ),
             Seed::Text("NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n"),
+            Seed::Text(
+                "kind: ConfigMap\nmetadata: {name: f}\ndata: {NCCL_DEBUG: INFO}\n---\nkind: Pod\ncontainers:\n- command: [sh, -c]\n  args: ['. x']\n  \
+                 envFrom: [{configMapRef: {name: f}}]\n",
+            ),
         ],
     },
     Target {
@@ -272,7 +276,11 @@ fn dockerfile(bytes: &[u8]) {
 }
 
 fn launch(bytes: &[u8]) {
-    let _ = ncclcheck::launch::read("job", &String::from_utf8_lossy(bytes));
+    let text = String::from_utf8_lossy(bytes);
+    // The name decides whether a text without the keys of Kubernetes and Compose is a document.
+    for name in ["job", "job.yaml"] {
+        let _ = ncclcheck::launch::read(name, &text);
+    }
 }
 
 fn policy(bytes: &[u8]) {

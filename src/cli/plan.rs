@@ -17,7 +17,7 @@ use crate::image::{PlatformChoice, RegistryContacts, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
-use crate::model::{FailOn, ImagePath, Limits, StartChoice, suggestion};
+use crate::model::{FailOn, ImagePath, Limits, StartChoice, counted, suggestion};
 use crate::report::{self, Format, ReportRun, Style};
 
 use super::CliError;
@@ -29,6 +29,9 @@ use super::verbosity::Verbosity;
 
 /// Maximum number of variables in a launch file. Linux gives a process at most 6 MiB of arguments and environment.
 const MOST_VARIABLES: usize = 1 << 16;
+
+/// Maximum number of notes that are shown of a launch file.
+const LAUNCH_NOTES: usize = 8;
 
 /// Columns if the terminal's width is unknown, as in a CI log.
 const WIDTH: usize = 80;
@@ -287,7 +290,11 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
         let read = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
-        read.notes.iter().for_each(|note| super::say(&format!("note: --launch {name}: {note}")));
+        let more = read.notes.len().saturating_sub(LAUNCH_NOTES);
+        let more = (more > 0).then(|| counted(more, "more note", "more notes"));
+        for note in read.notes.into_iter().take(LAUNCH_NOTES).chain(more) {
+            super::say(&format!("note: --launch {name}: {note}"));
+        }
         let count = read.assignments.len();
         if count > MOST_VARIABLES {
             return Err(wrong(format!("it sets {count} variables, of which at most {MOST_VARIABLES} are read")));

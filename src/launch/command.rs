@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Assignment;
 use super::lines::is_name;
 use super::shell::{NESTING, ShellCommand, ShellWord, commands};
+use super::{Assignment, Launch};
 
 /// Reserved words that may precede a command (POSIX, "Reserved Words").
 const RESERVED: &[&str] = &["then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"];
@@ -40,8 +40,16 @@ impl LaunchProgram {
     }
 }
 
+/// Files that a script sources to enter an environment of Python, which set no variables of a job.
+const ACTIVATE: &[&str] = &["activate", "conda.sh"];
+
 /// Returns the variables that a script passes to the programs that it starts, in script order.
 pub fn script(text: &str) -> Vec<Assignment> {
+    job_script(text).assignments
+}
+
+/// The same, with notes about what the script takes from elsewhere.
+pub(super) fn job_script(text: &str) -> Launch {
     let mut shell = Shell::default();
     shell.run(text, 1, 0);
     shell.finish()
@@ -56,6 +64,8 @@ pub(super) struct Shell {
     /// True after `set -a`: every assignment is exported.
     exports_all: bool,
     handed: Vec<Assignment>,
+    /// Notes about variables that are set elsewhere.
+    notes: Vec<String>,
 }
 
 impl Shell {
@@ -69,10 +79,10 @@ impl Shell {
     }
 
     /// Returns the variables that programs receive, without duplicates.
-    pub(super) fn finish(mut self) -> Vec<Assignment> {
+    pub(super) fn finish(mut self) -> Launch {
         let mut seen = BTreeSet::new();
         self.handed.retain(|given| seen.insert((given.name.clone(), given.value.clone(), given.line)));
-        self.handed
+        Launch { assignments: self.handed, notes: self.notes }
     }
 
     fn command(&mut self, command: &ShellCommand, depth: usize) {
@@ -88,6 +98,13 @@ impl Shell {
                 }
                 Some("setenv") => return self.setenv(words),
                 Some("set") => self.exports_all |= is_allexport(words),
+                Some("source" | ".") if !words.get(1).is_some_and(|file| activates(file)) => self.takes(words),
+                Some("ml") => self.takes(words),
+                Some("module")
+                    if words.get(1).is_some_and(|word| is_one_of(word, &["load", "add", "swap", "restore"])) =>
+                {
+                    self.takes(words);
+                }
                 _ => {}
             }
             self.handed.extend(leading);
@@ -102,6 +119,13 @@ impl Shell {
                 self.set(given);
             }
         }
+    }
+
+    /// Notes a command that sets variables which the script does not show.
+    fn takes(&mut self, words: &[&ShellWord]) {
+        let shown = words.iter().map(|word| format!("{}{}", word.text, if word.computed { "…" } else { "" }));
+        let command = shown.collect::<Vec<_>>().join(" ");
+        self.notes.push(format!("what `{command}` sets is unknown: --launch reads scripts, and --env sets a variable"));
     }
 
     /// Handles `NAME=VALUE` alone, which sets a variable of the shell and changes the environment only if it is
@@ -228,6 +252,15 @@ fn takes_script(flags: &str) -> bool {
     letters.is_some_and(|letters| letters.bytes().all(|letter| letter.is_ascii_alphabetic()))
 }
 
+fn is_one_of(word: &ShellWord, texts: &[&str]) -> bool {
+    word.known().is_some_and(|text| texts.contains(&text))
+}
+
+/// Returns true for a file that enters an environment of Python.
+fn activates(file: &ShellWord) -> bool {
+    file.text.rsplit('/').next().is_some_and(|name| ACTIVATE.contains(&name))
+}
+
 /// Drops the first bytes of a word.
 fn after(word: &ShellWord, length: usize) -> ShellWord {
     ShellWord { text: word.text.get(length..).unwrap_or_default().to_owned(), ..word.clone() }
@@ -239,13 +272,9 @@ fn is_allexport(words: &[&ShellWord]) -> bool {
 
 /// Returns the variables that a command line, given as a list of words like `command` and `args` of Kubernetes, passes
 /// to programs.
-pub(super) fn of_words(words: &[String]) -> Vec<Assignment> {
+pub(super) fn of_words(words: &[String]) -> Launch {
     let words: Vec<_> = words.iter().map(|text| ShellWord { text: text.clone(), computed: false, line: 0 }).collect();
     let mut shell = Shell::default();
     shell.command(&ShellCommand { words, input: None }, 0);
-    let mut handed = shell.finish();
-    for given in &mut handed {
-        given.line = None;
-    }
-    handed
+    shell.finish()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::document::{Document, DocumentError, YamlNode};
 
-use super::command::of_words;
+use super::command::{job_script, of_words};
 use super::lines::is_name;
 use super::{Assignment, Launch};
 
@@ -87,6 +87,7 @@ struct ManifestVariables<'a> {
     found: Vec<ContainerVariable>,
     /// The data of each ConfigMap in the file.
     config_maps: BTreeMap<String, Vec<Assignment>>,
+    notes: Vec<String>,
 }
 
 impl ManifestVariables<'_> {
@@ -128,10 +129,10 @@ impl ManifestVariables<'_> {
                 self.pairs(values);
             }
             YamlNode::Scalar(script) if SCRIPTS.contains(&key) || WORDS.contains(&key) => {
-                self.several(super::script(script));
+                self.several(job_script(script));
             }
             YamlNode::List(scripts) if SCRIPTS.contains(&key) => {
-                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.several(super::script(script)));
+                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.several(job_script(script)));
             }
             // A document in a text, of Ray's resources in Kubernetes.
             YamlNode::Scalar(text) if key == "runtimeEnvYAML" => {
@@ -219,10 +220,12 @@ impl ManifestVariables<'_> {
         self.several(of_words(&words));
     }
 
-    fn several(&mut self, assignments: Vec<Assignment>) {
-        for given in assignments {
+    /// Records what a script or a command line sets. Their lines are not those of the document.
+    fn several(&mut self, launch: Launch) {
+        for given in launch.assignments {
             self.push(&given.name, given.value);
         }
+        self.notes.extend(launch.notes);
     }
 
     /// Records a variable, with the next line that contains its name.
@@ -245,7 +248,7 @@ impl ManifestVariables<'_> {
 
     /// Puts the values of ConfigMaps in their places.
     fn resolve(self) -> Launch {
-        let mut launch = Launch::default();
+        let mut launch = Launch { assignments: Vec::new(), notes: self.notes };
         let absent = |kind: &str, name: &str| {
             format!("the variables of the {kind} '{name}' are unknown: the file does not hold it")
         };

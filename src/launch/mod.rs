@@ -62,9 +62,10 @@ impl Assignment {
 pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     let mut launch = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
         manifest::read(name, text)?
+    } else if lines::is_list(text) {
+        Launch { assignments: lines(text), notes: Vec::new() }
     } else {
-        let assignments = if lines::is_list(text) { lines(text) } else { script(text) };
-        Launch { assignments, notes: Vec::new() }
+        command::job_script(text)
     };
     if launch.assignments.is_empty() && launch.notes.is_empty() {
         launch.notes.push("it sets no variable".to_owned());

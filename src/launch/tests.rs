@@ -200,6 +200,17 @@ spec:
 }
 
 #[test]
+fn what_a_script_takes_from_elsewhere_is_noted() {
+    let script = "#!/bin/bash\nsource /opt/venv/bin/activate\n. $HOME/fabric.sh --all\nmodule purge\nmodule load nccl/2.27\nml cuda\nexport A=1\n";
+    let noted =
+        |command: &str| format!("what `{command}` sets is unknown: --launch reads scripts, and --env sets a variable");
+    let expected = [". … --all", "module load nccl/2.27", "ml cuda"].map(noted);
+    assert_eq!(read("job", script).unwrap().notes, expected);
+    let sky = "run: |\n  source env.sh\n  torchrun train.py\n";
+    assert_eq!(read("sky.yaml", sky).unwrap().notes, [noted("source env.sh")]);
+}
+
+#[test]
 fn documents_of_other_launchers() {
     let sky = "num_nodes: 2\nenvs:\n  NCCL_ALGO: Ring\n  TOKEN:\nrun: |\n  export NCCL_PROTO=LL\n  torchrun train.py\n";
     assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
