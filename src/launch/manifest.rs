@@ -102,7 +102,7 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// Reads a map, which may be a container. Its command line is read where its last part stands, and has the last word.
+    /// Reads a map, which may be a container. What its command line sets takes precedence.
     fn container(&mut self, container: &YamlNode, entries: &[(String, YamlNode)]) {
         // What `env` sets takes precedence over `envFrom`.
         container.get("envFrom").into_iter().for_each(|sources| self.sources(sources));
@@ -136,7 +136,10 @@ impl ManifestVariables<'_> {
             }
             // A document in a text, of Ray's resources in Kubernetes.
             YamlNode::Scalar(text) if key == "runtimeEnvYAML" => {
-                let documents = documents(key, text).unwrap_or_default();
+                let documents = documents(key, text).unwrap_or_else(|error| {
+                    self.notes.push(format!("the variables of runtimeEnvYAML are unknown: {}", error.what));
+                    Vec::new()
+                });
                 let variables = documents.iter().filter_map(|document| document.get("env_vars"));
                 variables.for_each(|variables| self.entry("env_vars", variables));
             }

@@ -216,6 +216,8 @@ fn documents_of_other_launchers() {
     assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
     let ray = "kind: RayJob\nspec:\n  runtimeEnvYAML: |\n    env_vars:\n      NCCL_ALGO: Tree\n";
     assert_eq!(told(ray), ["NCCL_ALGO=Tree@5"]);
+    let broken = read("job", &ray.replace("Tree", "[")).unwrap();
+    assert!(broken.notes[0].starts_with("the variables of runtimeEnvYAML are unknown: invalid YAML: "), "{broken:?}");
     let determined = "environment:\n  image: a/b\n  environment_variables:\n    - NCCL_ALGO=Ring\n";
     assert_eq!(told_of("job.yaml", determined), ["NCCL_ALGO=Ring@4"]);
     let dstack = "type: task\nenv:\n  - NCCL_ALGO=Ring\ncommands:\n  - export NCCL_PROTO=LL\n  - torchrun train.py\n";
