@@ -69,23 +69,22 @@ fn a_job_may_set_what_an_image_may_not() {
 
 #[test]
 fn what_only_the_launch_brings_about_belongs_to_the_arrangement() {
-    let owner = |image: &str, arguments: &[&str], rule: &str| {
+    let answer = |image: &str, arguments: &[&str], rule: &str| {
         let image = world(image).display().to_string();
         let output = run(&[&["check", "--format", "json", &image], arguments].concat(), None);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         let judgement =
             report["judgements"].as_array().unwrap().iter().find(|one| one["rule"] == rule).unwrap().clone();
-        (judgement["outcome"].as_str().unwrap().to_owned(), judgement["owner"].as_str().unwrap().to_owned())
+        ["outcome", "owner"].map(|key| judgement[key].as_str().unwrap().to_owned())
     };
     let script = file("#!/bin/bash\nexport NCCL_IB_DISABLE=1\nexport NCCL_ALGO=$X\npython train.py\n");
     let script = ["--launch", script.path().to_str().unwrap()];
-    let told = |outcome: &str, owner: &str| (outcome.to_owned(), owner.to_owned());
-    assert_eq!(owner("good", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), told("fail", "arrangement"));
-    assert_eq!(owner("good", &script, "env/ib-disabled"), told("fail", "arrangement"));
-    assert_eq!(owner("good", &script, "env/value-refused"), told("unknown", "arrangement"));
-    assert_eq!(owner("good", &script, "env/p2p-disabled"), told("pass", "image"));
+    assert_eq!(answer("good", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), ["fail", "arrangement"]);
+    assert_eq!(answer("good", &script, "env/ib-disabled"), ["fail", "arrangement"]);
+    assert_eq!(answer("good", &script, "env/value-refused"), ["unknown", "arrangement"]);
+    assert_eq!(answer("good", &script, "env/p2p-disabled"), ["pass", "image"]);
     // The image has the problem by itself.
-    assert_eq!(owner("env-disabled", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), told("fail", "image"));
+    assert_eq!(answer("env-disabled", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), ["fail", "image"]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn refusal(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Result<Opti
     Ok(misreading(setting, name, readers)?.filter(|found| found.stops))
 }
 
-/// Returns true if the job stops at one of the values that every reader refuses which refuses any.
+/// Returns true if the job stops at one of the [doubtful values](value::DOUBTFUL) of a variable.
 fn can_stop((name, family): (&str, Family), about: &VariableUse, readers: &Readers<'_>) -> bool {
     value::DOUBTFUL.iter().any(|value| match reading((name, value), family, about, readers) {
         Ok(found) => found.is_some_and(|found| found.stops),
