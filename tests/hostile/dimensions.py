@@ -176,7 +176,7 @@ def definitions(made, n):
 facts("version needs", 12_000, lambda folder, n: library_attacks.version_needs_that_share(folder, n, 1))
 
 
-@functools.partial(library, "needed libraries", 8_000, quick=True)
+@functools.partial(library, "needed libraries", 24_000, quick=True)
 def needed(made, n):
     made.strings(b"\0" + b"".join(b"lib%05d.so\0" % number for number in range(n)))
     for number in range(n):
