@@ -3,6 +3,7 @@
 
 use oci_spec::image::ImageManifest;
 
+use super::go_json::parse_document;
 use super::registry::{Registries, RegistryContacts};
 use super::source::{AccessOptions, Source as _, SourceError, read_bounded};
 use super::verify::Verified;
@@ -24,8 +25,8 @@ pub fn fetch_text(name: &str, options: &AccessOptions) -> Result<String, SourceE
     }
     let registry = Registries::read(options)?.open(&reference, options, &RegistryContacts::default())?;
     let document = registry.top()?;
-    let manifest = ImageManifest::from_reader(&*document.bytes)
-        .map_err(|error| SourceError::invalid(format!("{}: {error}", document.name)))?;
+    let manifest: ImageManifest =
+        parse_document(&document.bytes).map_err(|error| SourceError::invalid(format!("{}: {error}", document.name)))?;
     let [layer] = &**manifest.layers() else {
         let count = manifest.layers().len();
         return Err(SourceError::invalid(format!("{name} has {count} layers; expected one, the file")));

@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 mod directory;
 pub mod dockerfile;
 mod failure;
+mod go_json;
 pub(crate) mod history;
 mod layers;
 mod layout;

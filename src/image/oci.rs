@@ -6,14 +6,14 @@ mod media_type;
 
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::image::target::Selector;
 use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
-use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, fill_list, over};
+use super::go_json::{Json, parse_document};
+use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, over};
 use super::{ImageError, PlatformChoice};
 
 use candidate::{
@@ -332,7 +332,7 @@ enum DocumentKind {
 impl DocumentKind {
     /// The kind of a document, by its fields. `name` is for messages.
     fn of(bytes: &[u8], media_type: Option<&str>, name: &str) -> Result<Self, ImageError> {
-        let shape: Shape = serde_json::from_slice(bytes)
+        let shape: Shape = parse_document(bytes)
             .map_err(|error| ImageError::invalid(format!("{name} is not JSON of the expected form: {error}")))?;
         if shape.schema_version == Some(1) || shape.fs_layers.0 {
             return Err(ImageError::invalid(format!(
@@ -354,27 +354,15 @@ impl DocumentKind {
 }
 
 fn parse_index(bytes: &[u8], name: &str) -> Result<ImageIndex, ImageError> {
-    // Only an index whose list is null takes the longer way.
-    if let Ok(index) = serde_json::from_slice(bytes) {
-        return Ok(index);
-    }
-    let read = || {
-        let mut document: Value = serde_json::from_slice(bytes)?;
-        fill_list(&mut document, "/manifests");
-        serde_json::from_value(document)
-    };
-    read().map_err(|error: serde_json::Error| ImageError::invalid(format!("{name} is malformed: {error}")))
+    parse_document(bytes).map_err(|error| ImageError::invalid(format!("{name} is malformed: {error}")))
 }
 
 /// Parses a manifest. Old registries leave out the media type of the configuration.
 fn parse_manifest(bytes: &[u8], name: &str) -> Result<ImageManifest, ImageError> {
     let read = || {
-        let mut document: Value = serde_json::from_slice(bytes)?;
-        fill_list(&mut document, "/layers");
-        if let Some(config) = document.get_mut("config").and_then(Value::as_object_mut) {
-            config.entry("mediaType").or_insert_with(|| "".into());
-        }
-        serde_json::from_value(document)
+        let mut document: Json = serde_json::from_slice(bytes)?;
+        document.add_missing("config", "mediaType", "");
+        ImageManifest::deserialize(document)
     };
     read().map_err(|error: serde_json::Error| ImageError::invalid(format!("{name} is malformed: {error}")))
 }

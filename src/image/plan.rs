@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use oci_spec::image::ImageConfiguration;
-use serde_json::Value;
 
 use crate::image::source::SourceError;
 use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Hasher, ImageConfig, ImagePath, Limits, OverLimit, Platform, printable};
 
+use super::go_json::parse_document;
 use super::{ImageError, PlatformChoice};
 
 /// An image as its documents describe it, before its layers are read.
@@ -102,13 +102,6 @@ pub(super) struct DescribedLayer {
     pub(super) annotations: Annotations,
 }
 
-/// Makes an empty list of a field that is `null`, as programs in Go write it. `pointer` is an RFC 6901 pointer.
-pub(super) fn fill_list(document: &mut Value, pointer: &str) {
-    if let Some(list) = document.pointer_mut(pointer).filter(|value| value.is_null()) {
-        *list = Value::Array(Vec::new());
-    }
-}
-
 /// Plans an image from its configuration and the layers of its manifest.
 pub(super) fn configure(
     bytes: &[u8],
@@ -117,12 +110,7 @@ pub(super) fn configure(
     described: Vec<DescribedLayer>,
     limits: &Limits,
 ) -> Result<ImagePlan, ImageError> {
-    let read = || -> serde_json::Result<ImageConfiguration> {
-        let mut document = serde_json::from_slice(bytes)?;
-        fill_list(&mut document, "/rootfs/diff_ids");
-        serde_json::from_value(document)
-    };
-    let parsed = read()
+    let parsed: ImageConfiguration = parse_document(bytes)
         .map_err(|error| ImageError::invalid(format!("image configuration {config_digest} is malformed: {error}")))?;
     let diff_ids = parsed.rootfs().diff_ids();
     if diff_ids.len() != described.len() {

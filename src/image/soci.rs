@@ -17,6 +17,7 @@ use crate::image::verify::Verified;
 use crate::layer::scan::Annotations;
 use crate::model::{Digest, Limits, OverLimit, printable};
 
+use super::go_json::parse_document;
 use super::plan::ImagePlan;
 
 /// Annotation of a manifest: the digest of its index (`docs/soci-index-manifest-v2.md`, `soci/soci_index.go`).
@@ -160,8 +161,8 @@ impl<'a> SociTables<'a> {
         if found != digest {
             return Err(SociError::Fatal(format!("SOCI index {digest} is corrupt: its bytes have the digest {found}")));
         }
-        let manifest: ImageManifest = serde_json::from_slice(&bytes)
-            .map_err(|error| SociError::Unusable(format!("{digest} is malformed: {error}")))?;
+        let manifest: ImageManifest =
+            parse_document(&bytes).map_err(|error| SociError::Unusable(format!("{digest} is malformed: {error}")))?;
         let kind = manifest.config().media_type().to_string();
         if kind != binding.artifact_type() {
             return Err(SociError::Unusable(format!("{digest} has the type {}", printable(&kind))));

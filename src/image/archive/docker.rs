@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::image::go_json::parse_document;
 use crate::image::layout::LayoutFiles;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::needs::PlaceNeeds;
@@ -130,7 +131,7 @@ pub(super) fn plans(
     let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
         ImageError::invalid(format!("{place} is not an image archive: it has neither manifest.json nor index.json"))
     })?;
-    let items: Vec<Item> = serde_json::from_slice(&document)
+    let items: Vec<Item> = parse_document(&document)
         .map_err(|error| ImageError::invalid(format!("manifest.json of {place} is malformed: {error}")))?;
     let chosen = choose(&items, selector, &place)?;
     if let [(_, item)] = *chosen {

@@ -453,3 +453,35 @@ fn malformed_documents_are_named() {
     let error = memory.plan(&manifest).unwrap_err();
     assert!(error.starts_with("image configuration sha256:") && error.contains(" is malformed: "), "{error}");
 }
+
+#[test]
+fn no_document_has_two_readings() {
+    let mut memory = Memory::default();
+    let image = memory.manifest_of(&config("amd64", &[]), &[]);
+    let with = |document: &Value, key: &str| {
+        let mut document = document.clone();
+        document[key] = json!([]);
+        document
+    };
+    // Each of these is another image for a reader that matches keys exactly than for Docker and containerd.
+    let mut twice = config("amd64", &[]);
+    twice["config"] = json!({"Env": ["A=1"], "env": ["A=2"]});
+    let twice = memory.manifest_of(&twice, &[]);
+    let index = json!({"schemaVersion": 2, "manifests": [memory.entry("amd64")]});
+    for (document, keys) in [
+        (with(&image, "LAYERS"), "'LAYERS' and 'layers'"),
+        (with(&image, "Config"), "'Config' and 'config'"),
+        (with(&index, "Manifests"), "'Manifests' and 'manifests'"),
+        (twice, "'Env' and 'env'"),
+    ] {
+        let error = memory.plan(&document).unwrap_err();
+        assert!(error.contains(keys), "{error}");
+    }
+    // One spelling, whichever it is, has one reading.
+    let mut other = config("amd64", &[]);
+    other["config"] = json!({"ENV": ["A=1"], "Labels": {"a": "1", "A": "2"}});
+    let other = memory.manifest_of(&other, &[]);
+    let plan = memory.plan(&other).unwrap();
+    let read = plan.config.as_ref().unwrap();
+    assert_eq!((read.environment.len(), read.labels.len()), (1, 2));
+}

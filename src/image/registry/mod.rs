@@ -59,6 +59,7 @@ use self::realm::TokenHosts;
 use self::request_error::RequestError;
 use self::response_error::{AttemptError, RequestedObject, refusal};
 use self::retry::{Backoff, Patience};
+use super::go_json::parse_document;
 use super::source::{AccessOptions, Source, SourceError, StoredDocument, read_bounded};
 use crate::model::BlobRef;
 use crate::model::{Digest, Hasher};
@@ -280,7 +281,7 @@ fn refuse_schema_1(name: &str, media_type: Option<&str>, bytes: &[u8]) -> Result
         schema_version: u64,
     }
     let by_type = media_type.is_some_and(|text| text.starts_with(SCHEMA_1));
-    let by_version = || serde_json::from_slice(bytes).is_ok_and(|schema: Schema| schema.schema_version == 1);
+    let by_version = || parse_document(bytes).is_ok_and(|schema: Schema| schema.schema_version == 1);
     if !by_type && !by_version() {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use reqwest::header::{HeaderMap, LINK};
 
 use super::Registry;
 use super::response_error::RequestedObject;
+use crate::image::go_json::parse_document;
 use crate::image::source::SourceError;
 use crate::model::Digest;
 
@@ -30,7 +31,7 @@ pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) 
             }
             answer => answer?,
         };
-        let index: ImageIndex = serde_json::from_slice(&bytes)
+        let index: ImageIndex = parse_document(&bytes)
             .map_err(|error| SourceError::invalid(format!("{object}: the answer is not an image index: {error}")))?;
         let is_wanted = |kind: &oci_spec::image::MediaType| kind.to_string() == artifact_type;
         for descriptor in index.manifests() {

@@ -12,6 +12,7 @@ use std::io::Read;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::image::go_json::parse_document;
 use crate::image::oci::Finder;
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure};
 use crate::image::scanned::ScannedLayer;
@@ -70,7 +71,7 @@ impl StoredImage {
     fn known(&mut self, request: &Request, context: ScanContext<'_>) -> Option<Vec<ImagePlan>> {
         let contents = self.contents(context);
         let document = contents.document(&self.id)?;
-        if let Ok(config) = serde_json::from_slice::<ConfigShape>(&document) {
+        if let Ok(config) = parse_document::<ConfigShape>(&document) {
             let diff_ids = config.rootfs.diff_ids.unwrap_or_default();
             let described = self.described(&diff_ids, context)?;
             let plan = configure(&document, self.id.clone(), None, described, &request.limits).ok()?;
