@@ -127,7 +127,11 @@ impl Python {
         let environment = call.program.parent();
         let home = [environment.parent(), environment].iter().find_map(|folder| venv::lines(files, folder));
         let home = home.and_then(|lines| venv::home(&lines)).map(|home| files.absolute(home.as_bytes()));
-        let home = call.state.known("PYTHONHOME").map(ImagePath::from).map(|home| home.join(b"bin")).or(home);
+        let reads_environment = !call.flags.ignores_environment && !call.flags.isolated;
+        let own_home = call.state.known("PYTHONHOME").filter(|home| reads_environment && !home.is_empty());
+        // `PREFIX:EXEC_PREFIX`
+        let prefix = own_home.map(|home| home.split_once(':').map_or(home, |(prefix, _)| prefix));
+        let home = prefix.map(|prefix| files.absolute(prefix.as_bytes()).join(b"bin")).or(home);
         let version = PythonVersion::of(files.rootfs, real, &home.unwrap_or_else(|| real.parent()));
         let version = version.ok_or_else(|| {
             Gap::new(format!("the version of {real} is unknown: neither its name nor a standard library shows it"))

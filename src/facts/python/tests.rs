@@ -274,6 +274,18 @@ fn variables_move_where_python_imports_from() {
     assert_eq!(with(&[("PYTHONPATH", "/two::/one:/none:/two")]), ["/two", "/", "/one"]);
     assert_eq!(with(&[("PYTHONPATH", "")]), [""; 0]);
     assert_eq!(with(&[("PYTHONHOME", "/home:/other")]), ["/home/lib/python3.11/site-packages"]);
+    // A file whose name shows no version has that of the library below the prefix.
+    let copied = [
+        ("opt/bin/python", "elf"),
+        ("home/lib/python3.11/os.py", "#"),
+        ("home/lib/python3.11/site-packages/x.py", "#"),
+    ];
+    let with = |home: &str, command: &[&str]| {
+        python_of(&image(&copied), Some(&config(&[("PYTHONHOME", home)], command))).unwrap().minor
+    };
+    assert_eq!(with("/home:/other", &["/opt/bin/python"]), Some(11));
+    assert_eq!(with("/other:/home", &["/opt/bin/python"]), None);
+    assert_eq!(with("/home", &["/opt/bin/python", "-E", "-c", "1"]), None);
     let path = python_of(&image(&[&SYSTEM[..], &files].concat()), Some(&config(&[("PYTHONPATH", "/one")], &[])));
     let path: Vec<_> = path.unwrap().path.iter().map(ToString::to_string).collect();
     assert_eq!(path, ["/one", "/usr/lib/python3.11", "/usr/lib/python3/dist-packages"]);

@@ -64,21 +64,21 @@ fn compare(python: &str, seed: u64) -> usize {
             continue;
         };
         let python = Python::of(&rootfs, &trial.call()).unwrap();
-        let known = python.modules.as_ref().unwrap_or_else(|gap| panic!("seed {seed}, call {number}: {}", gap.why));
-        assert_eq!(known.opaque, [] as [ImagePath; 0], "seed {seed}, call {number}");
         let directory = ImagePath::from(trial.directory.to_str().unwrap());
         let real: Vec<_> = real.iter().map(|entry| directory.join(entry.as_bytes())).collect();
         let about = format!(
-            "seed {seed}, call {number} of {python:?}: {} {:?} {:?} in {}, {:?}",
+            "seed {seed}, call {number}: {} {:?} {:?} in {}, {:?}\n{}\nreal {real:#?}",
             trial.program.display(),
             trial.flags,
             trial.arguments,
             trial.directory.display(),
             trial.variables,
-            python = python.call.program
+            tree.listing(),
         );
+        let known = python.modules.as_ref().unwrap_or_else(|gap| panic!("{about}\n{}", gap.why));
+        assert_eq!(known.opaque, [] as [ImagePath; 0], "{about}");
         let ours = python.entries();
-        assert!(ours == real, "{about}\n{}\nours {ours:#?}\nreal {real:#?}", tree.listing());
+        assert!(ours == real, "{about}\nours {ours:#?}");
     }
     failed
 }
