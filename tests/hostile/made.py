@@ -21,7 +21,7 @@ class Layout:
         self.layers, self.config = [], {"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": []}}
         if world:
             with tarfile.open(ROOT / "fixtures/images" / (world + ".oci.tar")) as archive:
-                archive.extractall(self.folder, filter="data")
+                archive.extractall(self.folder)
             manifest = json.loads(self.read(json.loads((self.folder / "index.json").read_text())["manifests"][0]))
             self.layers, self.config = manifest["layers"], json.loads(self.read(manifest["config"]))
             self.config.pop("history", None)

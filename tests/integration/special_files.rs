@@ -91,7 +91,8 @@ fn an_interrupt_leaves_nothing_beside_the_outputs() {
         }
         assert_eq!(names(), 1, "the output is being written");
         let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &id];
+        assert!(Command::new("bash").args(kill).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
         assert_eq!(names(), 0, "{signal}");
     }
