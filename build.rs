@@ -1,11 +1,9 @@
-//! Compresses the texts that the program contains, and computes what `--version` prints: the commit, and the versions of the rules
-//! and of the scanner.
+//! Compresses the texts that the program contains, and computes the versions of the rules and of the scanner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs, io};
 
 use flate2::Compression;
@@ -66,39 +64,7 @@ fn main() -> io::Result<()> {
     fs::write(output.join("rules"), texts(Path::new(RULES), "yaml", &[])?)?;
     fs::write(output.join("schemas"), texts(Path::new(SCHEMAS), "json", &[])?)?;
     fs::write(output.join("payload"), texts(Path::new(PAYLOAD), "py", &[ORDER])?)?;
-    // In development, each commit would build the crate again.
-    let is_optimized = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let commit = if is_optimized { commit(Path::new(".")) } else { None };
-    println!("cargo::rustc-env=NCCLCHECK_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     Ok(())
-}
-
-/// The commit that is checked out in a folder, and its date. `None` if the folder is not the root of a git checkout.
-pub(crate) fn commit(root: &Path) -> Option<String> {
-    // An archive of the sources can lie inside the checkout of another project.
-    if !root.join(".git").exists() {
-        return None;
-    }
-    // The log changes with every commit and checkout. It can be disabled.
-    let log = root.join(git(root, &["rev-parse", "--git-path", "logs/HEAD"])?);
-    let watched = if log.exists() {
-        vec![log]
-    } else {
-        let paths = ["HEAD", "refs/heads"].map(|name| git(root, &["rev-parse", "--git-path", name]));
-        paths.into_iter().flatten().map(|path| root.join(path)).collect()
-    };
-    for path in watched {
-        println!("cargo::rerun-if-changed={}", path.display());
-    }
-    git(root, &["log", "-1", "--abbrev=12", "--format=%h (%cs)"])
-}
-
-/// The output of git without the last line break; `None` if it fails or is not installed.
-#[expect(clippy::disallowed_methods, reason = "the program runs nothing, its build does")]
-fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?.trim_end().to_owned();
-    (output.status.success() && !text.is_empty()).then_some(text)
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.

@@ -9,7 +9,7 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "{}\ncommit   {}\nrules    {}\nscanner  {}",
         env!("CARGO_PKG_VERSION"),
-        env!("NCCLCHECK_COMMIT"),
+        option_env!("NCCLCHECK_COMMIT").unwrap_or("not recorded"),
         env!("NCCLCHECK_RULES"),
         Scanner::of(&Limits::default())
     )

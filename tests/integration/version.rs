@@ -1,7 +1,6 @@
 //! `--version`.
 
 use std::fs;
-use std::process::Command;
 
 use crate::scanner_version::build_script;
 use crate::support::run;
@@ -24,32 +23,6 @@ fn one_line_and_all_versions() {
     let variables = [("HOME", home.path().to_str().unwrap())];
     let cache = crate::support::run_with(&variables, &["cache", "info"], None);
     assert!(String::from_utf8(cache.stdout).unwrap().contains(lines[2].1.trim_start()), "{text}");
-}
-
-#[test]
-fn the_commit_of_a_checkout() {
-    let folder = tempfile::tempdir().unwrap();
-    assert_eq!(build_script::commit(folder.path()), None);
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(folder.path())
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
-            .args(arguments)
-            .env("GIT_COMMITTER_DATE", "2025-06-07T12:00:00Z")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    };
-    git(&["init", "--quiet"]);
-    assert_eq!(build_script::commit(folder.path()), None, "a repository without commits");
-    git(&["commit", "--quiet", "--allow-empty", "--message", "First"]);
-    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
-    assert_eq!(build_script::commit(folder.path()).unwrap(), format!("{commit} (2025-06-07)"));
-    // A folder inside the checkout is another project.
-    fs::create_dir(folder.path().join("inner")).unwrap();
-    assert_eq!(build_script::commit(&folder.path().join("inner")), None);
 }
 
 #[test]
