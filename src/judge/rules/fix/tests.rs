@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use crate::facts::Facts;
 use crate::facts::key;
 use crate::facts::words::Installer;
-use crate::judge::rules::{Outcome, RuleSet};
+use crate::judge::rules::{Evidence, Outcome, RuleSet};
 use crate::model::{Gap, Version};
 
 use super::*;
@@ -174,6 +174,32 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
     assert!(faults.is_empty(), "{faults}");
 }
 
+/// True for evidence that is a variable, which a launch may set as well as the image.
+fn is_setting(evidence: &Evidence) -> bool {
+    // The fix of the version that a base image notes is a command.
+    ["env.", "image.env", "nvidia."].iter().any(|area| evidence.key.name.starts_with(area))
+        && evidence.key.name != "env.nccl_version_note"
+}
+
+/// The image, a launch file and an option can each set a variable, and the places of a finding say which did.
+#[test]
+fn no_message_names_the_image_as_the_place_of_a_setting() {
+    let owner = Regex::new(r"(?i)\bimage(?: does not)? sets?\b|\bimage's [A-Z]+_").unwrap();
+    let mut rules = 0;
+    for rule in RuleSet::builtin().unwrap().iter().filter(|rule| rule.evidence.iter().any(is_setting)) {
+        rules += 1;
+        for example in &rule.examples.fail {
+            let facts = example.value.facts();
+            let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &ImageNames::default()) else {
+                panic!("{} does not fail", rule.id)
+            };
+            assert!(!owner.is_match(&finding.message), "{}: {}", rule.id, finding.message);
+        }
+        assert!(!owner.is_match(&rule.title), "{}: {}", rule.id, rule.title);
+    }
+    assert!(rules > 35, "{rules} rules");
+}
+
 /// A setting of a launch file or of a file in the image is not in the Dockerfile's ENV.
 #[test]
 fn a_fix_names_the_place_of_a_setting() {
@@ -189,11 +215,9 @@ fn a_fix_names_the_place_of_a_setting() {
     ];
     let (mut faults, mut rules) = (String::new(), 0);
     for rule in RuleSet::builtin().unwrap().iter() {
-        // The fix of the version that a base image notes is a command.
-        let is_of_setting = |evidence: &crate::judge::rules::Evidence| {
-            evidence.key.name.starts_with("env.") && evidence.key.name != "env.nccl_version_note"
-        };
-        if rule.evidence.is_empty() || !rule.evidence.iter().all(is_of_setting) {
+        // The fixes of these two add variables that nothing sets.
+        let is_added = ["cuda/gpu-variables-unset", "cuda/legacy-image"].contains(&&*rule.id);
+        if is_added || rule.evidence.is_empty() || !rule.evidence.iter().all(is_setting) {
             continue;
         }
         rules += 1;
