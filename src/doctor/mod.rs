@@ -9,12 +9,13 @@ mod rdma;
 mod registries;
 mod system;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::host::Record;
 use crate::image::source::AccessOptions;
+use crate::model::Environment;
 
 /// Something that a machine may have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -86,6 +87,11 @@ pub fn examine(record: &Record, options: &AccessOptions, folders: &OwnFolders) -
         cache::offers(folders),
     ];
     areas.into_iter().flatten().collect()
+}
+
+fn is_in_path(program: &str, environment: &Environment) -> bool {
+    let folders = environment.get("PATH").unwrap_or_default().split(':');
+    folders.into_iter().any(|folder| Path::new(folder).join(program).is_file())
 }
 
 impl Offer {

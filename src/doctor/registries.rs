@@ -1,8 +1,6 @@
 //! Registries: configuration files, and credentials by name.
 
-use std::path::Path;
-
-use super::Offer;
+use super::{Offer, is_in_path};
 use crate::image::source::AccessOptions;
 use crate::image::{StoredLogin, registry_configuration, stored_logins};
 use crate::model::Environment;
@@ -36,9 +34,4 @@ fn offer(login: &StoredLogin, environment: &Environment) -> Offer {
     }
     let help = format!("install {program}, or remove '{helper}' from {file} and log in again");
     Offer::broken(AREA, name, format!("{program}, named in {file}, is not in PATH"), help)
-}
-
-fn is_in_path(program: &str, environment: &Environment) -> bool {
-    let folders = environment.get("PATH").unwrap_or_default().split(':');
-    folders.into_iter().any(|folder| Path::new(folder).join(program).is_file())
 }
