@@ -21,7 +21,10 @@ pub(super) fn write(difference: &Difference<'_>, out: &mut dyn Write) -> io::Res
     let changed = difference.rules();
     let (before, after) = (code(difference.before.reference), code(difference.after.reference));
     let mut text = MarkdownText::default();
-    text.section(&format!("### {mark} {word}: {after} compared with {before}\n\n{}\n\n", counts(&changed)));
+    text.section(&format!(
+        "### {mark} {word}: {after} compared with {before}\n\n{}\n\n",
+        counts(&changed, difference.fail_on)
+    ));
     for kind in [ChangeKind::New, ChangeKind::Changed, ChangeKind::Fixed] {
         let mut of_kind: Vec<_> = changed.iter().filter(|changed| changed.kind() == kind).collect();
         of_kind.sort_by_key(|changed| Reverse(changed.after.rule.severity));

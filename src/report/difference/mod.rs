@@ -13,8 +13,7 @@ use super::human::page::{self, Page};
 use super::{Format, Style, json as form};
 use crate::judge::rules::Judgement;
 use crate::judge::{Change, ChangeKind, ChangedRule, Difference, Verdict};
-use crate::model::Fact;
-use crate::model::counted;
+use crate::model::{Fact, FailOn, counted};
 
 /// Maximum lines shown for one fact without `--verbose`.
 const LINES: usize = 12;
@@ -56,7 +55,7 @@ fn human(difference: &Difference<'_>, style: &Style, out: &mut dyn Write) -> io:
         Verdict::Fail => ("WORSE:", AnsiColor::Red),
         Verdict::Incomplete => ("INCOMPLETE:", AnsiColor::Magenta),
     };
-    page.verbatim(0, (word, page::bold(color)), word.len() + 1, &counts(&changed))
+    page.verbatim(0, (word, page::bold(color)), word.len() + 1, &counts(&changed, difference.fail_on))
 }
 
 fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io::Result<()> {
@@ -84,11 +83,13 @@ fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io:
     Ok(())
 }
 
-/// Numbers of new and of fixed findings.
-fn counts(changed: &[ChangedRule<'_>]) -> String {
-    let count = |kind| changed.iter().filter(|changed| changed.kind() == kind).count();
-    let new = counted(count(ChangeKind::New), "new finding", "new findings");
-    format!("{new}, {} fixed", count(ChangeKind::Fixed))
+/// Numbers of new and of fixed findings, and of the new ones that do not make the later image worse.
+fn counts(changed: &[ChangedRule<'_>], fail_on: FailOn) -> String {
+    let of_kind = |kind| changed.iter().filter(move |changed| changed.kind() == kind);
+    let new = counted(of_kind(ChangeKind::New).count(), "new finding", "new findings");
+    let low = of_kind(ChangeKind::New).filter(|changed| !fail_on.includes(changed.after.rule.severity)).count();
+    let low = if low > 0 { format!(" ({low} not counted with --fail-on {})", fail_on.name()) } else { String::new() };
+    format!("{new}{low}, {} fixed", of_kind(ChangeKind::Fixed).count())
 }
 
 /// The finding of the later image, that of the earlier one, or the title of the rule.
