@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::counts::OutcomeCounts;
 use super::entry::{EntryState, LONGEST, RuleEntry, RuleTexts};
 use super::human::overview;
+use super::measured::{self, MeasuredTable};
 use super::plain_text::{clean, short};
 use super::provenance;
 use super::survey::Survey;
@@ -88,15 +90,24 @@ pub(super) struct Collected {
     pub(super) digest: Option<String>,
     /// The worst verdict of all hosts.
     pub(super) verdict: Verdict,
-    /// Names of the hosts and their verdicts; empty if no hosts were described.
-    pub(super) hosts: Vec<(String, Verdict)>,
+    pub(super) counts: OutcomeCounts,
+    /// The hosts; empty if none were described.
+    pub(super) hosts: Vec<CollectedHost>,
     /// Rows of the overview: name and text.
     pub(super) facts: Vec<(&'static str, String)>,
+    /// What a run measured.
+    pub(super) tables: Vec<MeasuredTable>,
     /// Entries in the order of the rules; those of rules that passed or do not apply only if a format shows them.
     pub(super) entries: Vec<RuleEntry>,
-    /// Number of rules that passed, and of those that do not apply.
-    pub(super) quiet: (usize, usize),
     pub(super) notices: Vec<String>,
+}
+
+/// A host that an image was judged for.
+#[derive(Clone, Debug)]
+pub(super) struct CollectedHost {
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+    pub(super) counts: OutcomeCounts,
 }
 
 impl Collection {
@@ -188,17 +199,17 @@ impl Collected {
         let digest = digest.map(ToString::to_string);
         let title = title(digest.clone());
         let unread = provenance::unread(image);
-        let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
+        let hosts = reports.iter().filter_map(|report| {
+            Some(CollectedHost {
+                name: clean(&report.host?.name),
+                verdict: report.verdict()?,
+                counts: OutcomeCounts::of(report.judgements?),
+            })
+        });
         let names: Vec<_> = reports.iter().filter_map(|report| report.host).map(|host| clean(&host.name)).collect();
         first.judgements?;
         let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
         let shared = across_hosts(&judged);
-        let count =
-            |wanted: fn(&Outcome) -> bool| shared.iter().filter(|shared| wanted(&shared.judgement.outcome)).count();
-        let quiet = (
-            count(|outcome| matches!(outcome, Outcome::Pass)),
-            count(|outcome| matches!(outcome, Outcome::NotApplicable)),
-        );
         let is_kept = |shared: &&SharedJudgement<'_>| {
             with_passes || !matches!(shared.judgement.outcome, Outcome::Pass | Outcome::NotApplicable)
         };
@@ -207,7 +218,9 @@ impl Collected {
             .filter(is_kept)
             .map(|shared| RuleEntry::of(first, shared, &names, dockerfile, texts.of(shared.judgement.rule)));
         let entries = entries.collect();
-        let facts = overview::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
+        let facts = first.probe.map_or_else(|| overview::rows(first.facts), |run| measured::rows(run, first.facts));
+        let facts = facts.into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
+        let tables = first.probe.map(|run| measured::tables(run, first.facts)).unwrap_or_default();
         Some(Self {
             name: String::new(),
             reference,
@@ -216,10 +229,11 @@ impl Collected {
             platform,
             digest,
             verdict: Verdict::worst(reports.iter().filter_map(Report::verdict))?,
+            counts: OutcomeCounts::of(shared.iter().map(|shared| shared.judgement)),
             hosts: hosts.collect(),
             facts,
+            tables,
             entries,
-            quiet,
             notices: first.notices.iter().map(|notice| short(notice, LONGEST)).chain(unread).collect(),
         })
     }
@@ -236,10 +250,6 @@ impl Collected {
         let mut entries: Vec<_> = self.entries.iter().filter(|entry| wanted(&entry.state)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.rule.severity));
         entries
-    }
-
-    pub(super) fn count(&self, wanted: impl Fn(&RuleEntry) -> bool) -> usize {
-        self.entries.iter().filter(|entry| wanted(entry)).count()
     }
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::survey::OutcomeCounts;
+use super::counts::OutcomeCounts;
 use super::{Report, ReportRun, RulesInForce, Style, Unopened};
 use crate::judge::Verdict;
 use crate::judge::rules;

@@ -37,7 +37,7 @@ fn suite(entries: &[RuleEntry], image: &Collected) -> TestSuite {
     suite.add_properties(image.platform.iter().map(|platform| Property::new("platform", platform)));
     suite.add_property(Property::new("verdict", image.verdict.name()));
     suite.add_properties(
-        image.hosts.iter().map(|(host, verdict)| Property::new(format!("host {host}"), verdict.name())),
+        image.hosts.iter().map(|host| Property::new(format!("host {}", host.name), host.verdict.name())),
     );
     suite.add_test_cases(entries.iter().map(|entry| judged(entry, image)));
     suite

@@ -8,10 +8,10 @@ use super::Verdict;
 use super::collected::{Collected, Collection};
 use super::entry::{EntryState, RuleEntry};
 use super::fix_text::{self, one_line};
+use super::measured::MeasuredTable;
 use super::plain_text::short;
 use super::survey::{Survey, SurveyFinding};
-use crate::model::Severity;
-use crate::model::counted;
+use crate::model::{Severity, counted};
 
 /// Maximum characters of the text. GitHub allows 65,536 in a comment; the rest is left for text around the report.
 const LONGEST: usize = 64_000;
@@ -74,6 +74,7 @@ fn several(images: &[Collected], survey: &Survey, text: &mut MarkdownText) {
     }
     for image in &sorted {
         let (mark, word) = sign(image.verdict);
+        let word = image.counts.verdict(image.verdict, word);
         text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.heading), counts(image)));
     }
     text.section("\n");
@@ -116,6 +117,7 @@ fn shared_finding(finding: &SurveyFinding, survey: &Survey) -> String {
 
 fn about(image: &Collected, text: &mut MarkdownText) {
     let (mark, word) = sign(image.verdict);
+    let word = image.counts.verdict(image.verdict, word);
     text.section(&format!("### {mark} {word}: {}\n\n{}\n\n{}", code(&image.heading), counts(image), table(image)));
     for entry in image.of_state(|state| *state == EntryState::Failed) {
         text.section(&finding(entry));
@@ -134,6 +136,9 @@ fn about(image: &Collected, text: &mut MarkdownText) {
             let body = format!("{}\n\nwaived: {} ({})", told(entry), code(reason), code(terms));
             text.section(&folded(&format!("☑️ waived: {}", heading(entry)), &body));
         }
+    }
+    for table in &image.tables {
+        text.section(&measured(table));
     }
     let notices: Vec<_> = image.notices.iter().map(|notice| format!("- note: {}", code(notice))).collect();
     if !notices.is_empty() {
@@ -179,31 +184,39 @@ fn told(entry: &RuleEntry) -> String {
     if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
 }
 
+/// A table of what a run measured.
+fn measured(table: &MeasuredTable) -> String {
+    let line = |cells: &[String]| {
+        let cells = cells.iter().map(|text| if text.is_empty() { String::new() } else { cell(text) });
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let columns = table.rows.first().map_or(0, Vec::len);
+    let untitled = vec![String::new(); columns];
+    let (head, rows) = match table.rows.split_first() {
+        Some((first, rest)) if table.has_head => (first, rest),
+        _ => (&untitled, &*table.rows),
+    };
+    let rows: String = rows.iter().map(|row| line(row)).collect();
+    let notes: String = table.notes.iter().map(|note| format!("\n- {}", code(note))).collect();
+    format!("**{}**\n\n{}|{}\n{rows}{notes}\n", html(&table.title), line(head), " --- |".repeat(columns))
+}
+
 /// A table of the digest, the overview and the verdicts on the hosts.
 fn table(image: &Collected) -> String {
     let digest = image.digest.iter().map(|digest| format!("| digest | {} |\n", cell(digest)));
     let facts = image.facts.iter().map(|(name, text)| format!("| {name} | {} |\n", cell(text)));
-    let hosts = image.hosts.iter().map(|(host, verdict)| {
-        let (mark, word) = sign(*verdict);
-        format!("| host {} | {mark} {word} |\n", cell(host))
+    let hosts = image.hosts.iter().map(|host| {
+        let (mark, word) = sign(host.verdict);
+        format!("| host {} | {mark} {} |\n", cell(&host.name), host.counts.verdict(host.verdict, word))
     });
     format!("| | |\n| --- | --- |\n{}\n", digest.chain(facts).chain(hosts).collect::<String>())
 }
 
+/// Number of rules with each outcome; those with problems are named beside the word of a pass.
 fn counts(image: &Collected) -> String {
-    let failed = |severity| image.count(|entry| entry.state == EntryState::Failed && entry.rule.severity == severity);
-    let parts = [
-        (failed(Severity::Error), "error", "errors"),
-        (failed(Severity::Warning), "warning", "warnings"),
-        (failed(Severity::Info), "info", "info"),
-        (image.count(|entry| matches!(entry.state, EntryState::Waived { .. })), "waived", "waived"),
-        (image.count(|entry| matches!(entry.state, EntryState::Consequence { .. })), "consequence", "consequences"),
-        (image.count(|entry| entry.state == EntryState::Unknown), "unknown", "unknown"),
-        (image.quiet.0, "passed", "passed"),
-        (image.quiet.1, "not applicable", "not applicable"),
-    ];
-    let parts = parts.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(*count, one, many));
-    parts.collect::<Vec<_>>().join(", ")
+    let problems = if image.verdict == Verdict::Pass { String::new() } else { image.counts.problems() };
+    let parts = [problems, image.counts.rest()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 const fn sign(verdict: Verdict) -> (&'static str, &'static str) {

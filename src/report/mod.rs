@@ -1,6 +1,7 @@
 //! Renders reports. A renderer formats and never decides; each format is one file and one line in [`Format`].
 
 mod collected;
+mod counts;
 mod csv;
 mod difference;
 mod entry;
@@ -14,6 +15,7 @@ pub(crate) mod json;
 mod junit;
 mod location;
 mod markdown;
+mod measured;
 pub mod pages;
 mod plain_text;
 mod prometheus;

@@ -121,6 +121,9 @@ pub fn symptoms(symptoms: &[Symptom], rules: &RuleSet) -> String {
 
 /// The rules, facts and variables of a topic; `None` if there are none. `variables` are those of the topic.
 pub fn topic(topic: &str, rules: &RuleSet, keys: &[&Definition], variables: &[&str]) -> Option<String> {
+    if !topic.contains(char::is_alphanumeric) {
+        return None;
+    }
     let (rules, keys) = (search::rules(rules, topic), search::facts(keys, topic));
     if rules.is_empty() && keys.is_empty() && variables.is_empty() {
         return None;

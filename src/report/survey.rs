@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Report;
-use super::entry::{EntryState, LONGEST, RuleTexts};
+use super::counts::OutcomeCounts;
+use super::entry::{LONGEST, RuleTexts};
 use super::plain_text::{clean, short};
 use super::provenance::{SurveyProvenance, cached};
-use crate::facts::key;
+use super::{Report, measured};
 use crate::image::history;
 use crate::judge::rules::{Judgement, Outcome};
 use crate::judge::{SharedJudgement, Verdict, across_hosts};
-use crate::model::{Digest, Fact, Hasher, ImageSummary, LayerSummary, Owner, Severity, Site};
+use crate::model::{Digest, Hasher, ImageSummary, LayerSummary, Owner, Site};
 
 /// Maximum characters of a version in a row.
 const VERSION: usize = 40;
@@ -56,7 +56,7 @@ pub(super) enum RowState {
 pub(super) struct JudgedRow {
     /// The worst verdict of all hosts.
     pub(super) verdict: Verdict,
-    /// Versions, or `absent` or `unknown`.
+    /// Versions, or words in their place.
     pub(super) torch: String,
     pub(super) cuda: String,
     pub(super) nccl: String,
@@ -69,19 +69,6 @@ pub(super) struct JudgedRow {
     pub(super) cached: usize,
     /// Indexes in [`Survey::findings`], worst first.
     pub(super) findings: Vec<usize>,
-}
-
-/// Number of rules with each outcome; a rule that differs between hosts counts once for each outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OutcomeCounts {
-    pub(super) errors: usize,
-    pub(super) warnings: usize,
-    pub(super) infos: usize,
-    pub(super) unknown: usize,
-    pub(super) waived: usize,
-    pub(super) consequences: usize,
-    pub(super) passed: usize,
-    pub(super) not_applicable: usize,
 }
 
 /// A failure, or a missing answer that prevents a pass, with the same texts in all its images.
@@ -114,6 +101,8 @@ pub(super) struct SurveyLayer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) passed: usize,
+    /// Those of the passed images in which something was found, or has no answer.
+    pub(super) open: usize,
     pub(super) failed: usize,
     pub(super) incomplete: usize,
     pub(super) unopened: usize,
@@ -143,15 +132,16 @@ impl Survey {
             self.blame(row, judged.judgement, image);
         }
         let digest = image.manifest.as_ref().or(image.config.as_ref());
+        let [torch, cuda, nccl] = measured::versions(first).map(|version| short(&version, VERSION));
         self.rows.push(SurveyRow {
             reference: short(&image.reference, LONGEST),
             platform: image.platform.as_ref().map(|platform| short(&platform.to_string(), VERSION)),
             digest: digest.map(ToString::to_string),
             state: RowState::Judged(Box::new(JudgedRow {
                 verdict,
-                torch: version(first, &key::TORCH_VERSION, Some(&key::RUN_TORCH_VERSION)),
-                cuda: version(first, &key::TORCH_CUDA_VERSION, None),
-                nccl: version(first, &key::NCCL_LOADED_VERSION, Some(&key::RUN_NCCL_VERSION)),
+                torch,
+                cuda,
+                nccl,
                 policy: first.rules.map(|rules| short(&rules.to_string(), LONGEST)).unwrap_or_default(),
                 rules_off: first.rules.map_or(0, |rules| rules.off),
                 layers: image.layers.len(),
@@ -229,6 +219,7 @@ impl Survey {
     pub(super) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for row in &self.rows {
+            totals.open += usize::from(row.judged().is_some_and(|judged| judged.open().is_some()));
             match row.verdict() {
                 None => totals.unopened += 1,
                 Some(Verdict::Pass) => totals.passed += 1,
@@ -253,6 +244,13 @@ impl Survey {
             std::cmp::Reverse((finding.is_failure, finding.rule.severity, finding.images.len()))
         });
         findings
+    }
+}
+
+impl JudgedRow {
+    /// What a pass leaves open; `None` for another verdict, or if nothing is open.
+    pub(super) fn open(&self) -> Option<String> {
+        Some(self.counts.problems()).filter(|problems| self.verdict == Verdict::Pass && !problems.is_empty())
     }
 }
 
@@ -300,25 +298,6 @@ impl SurveyFinding {
     }
 }
 
-impl OutcomeCounts {
-    pub(super) fn of<'j>(judgements: impl IntoIterator<Item = &'j Judgement<'j>>) -> Self {
-        let mut counts = Self::default();
-        for judgement in judgements {
-            *match (EntryState::from(&judgement.outcome), judgement.rule.severity) {
-                (EntryState::Failed, Severity::Error) => &mut counts.errors,
-                (EntryState::Failed, Severity::Warning) => &mut counts.warnings,
-                (EntryState::Failed, Severity::Info) => &mut counts.infos,
-                (EntryState::Unknown, _) => &mut counts.unknown,
-                (EntryState::Waived { .. }, _) => &mut counts.waived,
-                (EntryState::Consequence { .. }, _) => &mut counts.consequences,
-                (EntryState::Passed, _) => &mut counts.passed,
-                (EntryState::NotApplicable, _) => &mut counts.not_applicable,
-            } += 1;
-        }
-        counts
-    }
-}
-
 /// Returns true for a failure, and for a missing answer that prevents a pass. What follows from another finding, or is
 /// accepted, is only counted.
 fn is_told(report: &Report<'_>, judgement: &Judgement<'_>) -> bool {
@@ -326,16 +305,5 @@ fn is_told(report: &Report<'_>, judgement: &Judgement<'_>) -> bool {
         Outcome::Fail(_) => true,
         Outcome::Unknown(_) => judgement.counts(report.fail_on, report.fail_for),
         _ => false,
-    }
-}
-
-/// A version in the image, or in the run if the image was not read; else `absent`, `unknown` or `not read`.
-fn version(report: &Report<'_>, of_image: &key::Definition, of_run: Option<&key::Definition>) -> String {
-    let is_run_alone = report.probe.is_some() && report.image.layers.is_empty();
-    let Some(key) = (if is_run_alone { of_run } else { Some(of_image) }) else { return "not read".to_owned() };
-    match report.facts.view(key) {
-        Fact::Seen { value, .. } => short(&value.to_string(), VERSION),
-        Fact::Absent => "absent".to_owned(),
-        Fact::Unknown(_) => "unknown".to_owned(),
     }
 }

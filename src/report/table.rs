@@ -130,10 +130,13 @@ fn texts(survey: &Survey, row: &SurveyRow, detail: TableDetail) -> Vec<String> {
     };
     let findings: Vec<_> = judged.findings.iter().filter_map(|index| survey.findings.get(*index)).collect();
     let name = |finding: &super::survey::SurveyFinding| format!("{}[{}]", finding.word(), finding.rule.id);
-    let Some(first) = findings.first() else { return Vec::new() };
     if detail == TableDetail::First || judged.verdict == Verdict::Pass {
         let more = if findings.len() > 1 { format!(" and {} more", findings.len() - 1) } else { String::new() };
-        return vec![name(first) + &more];
+        let first = findings.first().map(|first| name(first) + &more);
+        // Missing answers that do not prevent a pass are no findings, and the row has no other place for them.
+        let open = judged.open().map(|open| format!("with {open}"));
+        let parts: Vec<_> = open.into_iter().chain(first).collect();
+        return if parts.is_empty() { Vec::new() } else { vec![parts.join(": ")] };
     }
     // One missing answer often concerns many rules.
     let groups = findings.chunk_by(|a, b| !a.is_failure && !b.is_failure && a.message == b.message);
@@ -149,7 +152,7 @@ fn texts(survey: &Survey, row: &SurveyRow, detail: TableDetail) -> Vec<String> {
 
 /// Writes the number of images with each result, after the worst of them.
 pub(super) fn totals(totals: Totals, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let Totals { passed, failed, incomplete, unopened } = totals;
+    let Totals { passed, open, failed, incomplete, unopened } = totals;
     let (word, verdict) = match (unopened, failed, incomplete) {
         (0, 0, 0) => ("PASSED:", Some(Verdict::Pass)),
         (0, 0, _) => ("INCOMPLETE:", Some(Verdict::Incomplete)),
@@ -157,8 +160,11 @@ pub(super) fn totals(totals: Totals, style: &Style, out: &mut dyn Write) -> io::
         _ => ("ERROR:", None),
     };
     let parts = [(unopened, "could not be opened"), (failed, "failed"), (incomplete, "incomplete"), (passed, "passed")];
-    let parts: Vec<_> =
+    let mut parts: Vec<_> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if open > 0 {
+        parts.push(format!("{open} of these with findings or missing answers"));
+    }
     let look = if style.color { colour(verdict) } else { anstyle::Style::new() };
     let images = counted(passed + failed + incomplete + unopened, "image", "images");
     writeln!(out, "{look}{word}{look:#} {images}: {}", parts.join(", "))

@@ -37,7 +37,8 @@ pub(super) fn body(survey: &Survey) -> Markup {
         ("error", totals.unopened, "could not be opened"),
         ("fail", totals.failed, "failed"),
         ("incomplete", totals.incomplete, "incomplete"),
-        ("pass", totals.passed, "passed"),
+        ("pass", totals.passed - totals.open, "passed"),
+        ("pass", totals.open, "passed with findings or missing answers"),
     ];
     html! {
         header {
@@ -79,7 +80,7 @@ fn image(number: usize, row: &SurveyRow, survey: &Survey) -> Markup {
     html! {
         tr {
             td.n { (number) }
-            td.(word) { (word) }
+            td.(word) { (word) @if let Some(open) = row.judged().and_then(JudgedRow::open) { " with " (open) } }
             td.name { (short(&row.reference, NAME)) @if let Some(platform) = &row.platform { " " span.dim { (short(platform, VERSION)) } } }
             @match &row.state {
                 RowState::Unopened(why) => { td {} td {} td {} td {} td {} td { (short(why, MESSAGE)) } }

@@ -28,7 +28,8 @@ use crate::model::counted;
 /// The page on an image, from its reports: one, or one for each host.
 pub(super) fn page(reports: &[Report<'_>], image: &Collected) -> Option<ImagePage> {
     let report = reports.first()?;
-    let title = format!("{}: {}", image.verdict.name(), image.heading);
+    let verdict = image.counts.verdict(image.verdict, image.verdict.name());
+    let title = format!("{verdict}: {}", image.heading);
     Some(ImagePage { title, body: one(report, image).into_string() })
 }
 
@@ -45,12 +46,12 @@ pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> 
 fn one(report: &Report<'_>, image: &Collected) -> Markup {
     html! {
         header {
-            h1 { (page::badge(image.verdict.name())) " " (image.reference) }
+            h1 { (page::verdict(image.verdict, &image.counts)) " " (image.reference) }
             p.dim {
                 @if let Some(platform) = &image.platform { (platform) " " }
                 @if let Some(digest) = &image.digest { code { (digest) } }
             }
-            (overview(report, image))
+            (overview(image))
         }
         main {
             (findings::all(image))
@@ -65,16 +66,17 @@ fn one(report: &Report<'_>, image: &Collected) -> Markup {
 }
 
 /// The verdicts for hosts, and the main facts.
-fn overview(report: &Report<'_>, image: &Collected) -> Markup {
-    let facts = if report.probe.is_some() { probe::facts(report.facts) } else { image.facts.clone() };
+fn overview(image: &Collected) -> Markup {
     html! {
         @if !image.hosts.is_empty() {
             ul.hosts {
-                @for (host, verdict) in &image.hosts { li { (page::badge(verdict.name())) " for " (host) } }
+                @for host in &image.hosts {
+                    li { (page::verdict(host.verdict, &host.counts)) " for " (host.name) }
+                }
             }
         }
         dl.facts {
-            @for (name, text) in &facts {
+            @for (name, text) in &image.facts {
                 dt { (name) }
                 dd { (text) }
             }

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::judge::Verdict;
+use crate::report::counts::OutcomeCounts;
+
 /// The style: light or dark as the system asks, and for print.
 const CSS: &str = include_str!("page.css");
 /// The script: buttons that copy, and tables that sort. Without it the page has neither.
@@ -48,6 +51,11 @@ fn without_command(line: &str) -> Cow<'_, str> {
         Some(rest) => format!("&#58;:{rest}").into(),
         None => line.into(),
     }
+}
+
+/// A verdict, with what a pass leaves open.
+pub(super) fn verdict(verdict: Verdict, counts: &OutcomeCounts) -> Markup {
+    html! { span.badge.(verdict.name()) { (counts.verdict(verdict, verdict.name())) } }
 }
 
 /// A verdict or a severity in its colour.

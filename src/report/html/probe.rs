@@ -2,38 +2,12 @@
 
 use maud::{Markup, html};
 
-use crate::facts::Facts;
-use crate::facts::key::{self, Definition};
-use crate::model::Fact;
 use crate::probe::recording::Recording;
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::{CollectivesBody, FORCED_NETWORK};
 use crate::probe::wire::topology::TopologyBody;
-use crate::report::human::overview::told;
-use crate::report::plain_text::short;
 
 use super::{bandwidth, pairs, timeline, topology};
-
-/// Maximum characters of a fact.
-const FACT: usize = 400;
-
-/// Facts of a run, by name.
-const FACTS: [(&str, &Definition); 8] = [
-    ("engine", key::RUN_ENGINE.definition),
-    ("GPUs", key::RUN_GPU_MODELS.definition),
-    ("driver", key::RUN_DRIVER.definition),
-    ("torch", key::RUN_TORCH_VERSION.definition),
-    ("NCCL", key::RUN_NCCL_VERSION.definition),
-    ("transports", key::RUN_NCCL_TRANSPORTS.definition),
-    ("network", key::RUN_NCCL_NETWORK.definition),
-    ("RDMA", key::RUN_RDMA_DEVICES.definition),
-];
-
-/// The main facts of a run.
-pub(super) fn facts(facts: &Facts) -> Vec<(&'static str, String)> {
-    let known = FACTS.iter().filter(|(_, key)| !matches!(facts.view(key), Fact::Absent));
-    known.map(|(name, key)| (*name, short(&told(facts.view(key)), FACT))).collect()
-}
 
 /// The drawings of a run.
 pub(super) fn sections(probe: &Recording) -> Markup {

@@ -12,6 +12,7 @@ use super::page::{self, Page, label};
 use crate::judge::rules::{Judgement, Outcome, Rule};
 use crate::judge::{SharedJudgement, across_hosts};
 use crate::model::counted;
+use crate::report::counts::OutcomeCounts;
 use crate::report::{Report, Verdict};
 
 /// Width of a host's column in the table: the longest word and two spaces.
@@ -27,9 +28,15 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
     let Some(first) = reports.first() else { return Ok(()) };
     page.blank()?;
     page.heading("hosts", page::bold(AnsiColor::Cyan), "")?;
-    for (number, report) in reports.iter().enumerate() {
-        if let (Some(host), Some(verdict)) = (report.host, report.verdict()) {
-            let text = format!("{:12}{host}", verdict.name().to_uppercase());
+    let words = reports.iter().map(|report| {
+        let verdict = report.verdict()?;
+        Some(OutcomeCounts::of(report.judgements?).verdict(verdict, &verdict.name().to_uppercase()))
+    });
+    let words: Vec<_> = words.collect();
+    let column = 2 + words.iter().flatten().map(String::len).chain([10]).max().unwrap_or_default();
+    for ((number, report), word) in reports.iter().enumerate().zip(words) {
+        if let (Some(host), Some(verdict), Some(word)) = (report.host, report.verdict(), word) {
+            let text = format!("{word:column$}{host}");
             page.verbatim(2, (&format!("{}", number + 1), colour(verdict)), 5, &text)?;
         }
     }
@@ -99,8 +106,10 @@ pub(super) fn counts(reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<
         .into_iter()
         .map(|(verdict, word)| format!("{} {word}", count(verdict)))
         .collect();
-    let word = super::last_word(worst);
+    let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
+    let counts = OutcomeCounts::of(across_hosts(&judged).iter().map(|shared| shared.judgement));
+    let word = counts.verdict(worst, super::last_word(worst)) + ":";
     page.blank()?;
     let text = format!("{}: {}", counted(reports.len(), "host", "hosts"), parts.join(", "));
-    page.verbatim(0, (word, colour(worst)), word.len() + 1, &text)
+    page.verbatim(0, (&word, colour(worst)), word.len() + 1, &text)
 }

@@ -18,11 +18,13 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 
 use super::collected::Collection;
+use super::counts::OutcomeCounts;
 use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::doctor::Offer;
 use crate::host::Record;
-use crate::judge::rules::{Judgement, Outcome};
+use crate::judge::across_hosts;
+use crate::judge::rules::Judgement;
 use crate::model::counted;
 use judgements::JudgementEntry;
 use page::Page;
@@ -122,7 +124,9 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
     match Verdict::worst(reports.iter().filter_map(Report::verdict)) {
         None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
         Some(verdict) => {
-            let word = verdict.name().to_uppercase();
+            let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
+            let counts = OutcomeCounts::of(across_hosts(&judged).iter().map(|shared| shared.judgement));
+            let word = counts.verdict(verdict, &verdict.name().to_uppercase());
             page.verbatim(0, (&word, colour(verdict)), word.len() + 2, &text)
         }
     }
@@ -138,39 +142,29 @@ fn notes<'n>(notes: impl IntoIterator<Item = &'n String>, page: &mut Page<'_>) -
 
 /// Writes the last line, which people read and paste; it is never wrapped.
 fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
-    use crate::model::Severity::{Error, Info, Warning};
-    let count =
-        |wanted: &dyn Fn(&Judgement<'_>) -> bool| judgements.iter().filter(|judgement| wanted(judgement)).count();
-    let failed = |severity| {
-        count(&|judgement| judgement.rule.severity == severity && matches!(judgement.outcome, Outcome::Fail(_)))
-    };
-    let mut parts = vec![counted(failed(Error), "error", "errors"), counted(failed(Warning), "warning", "warnings")];
-    // Few rules have this severity: most images have none to count.
-    if failed(Info) > 0 {
-        parts.push(format!("{} info", failed(Info)));
+    let counts = OutcomeCounts::of(judgements);
+    let OutcomeCounts { errors, warnings, infos, unknown, waived, consequences, .. } = counts;
+    let mut parts = Vec::new();
+    // The word of a pass has the others.
+    if verdict != Verdict::Pass || counts.problems().is_empty() {
+        parts.extend([counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")]);
+        // Few images have one of these.
+        let few = [(infos, "info"), (waived, "waived"), (consequences, "consequences")];
+        parts.extend(few.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+        parts.push(format!("{unknown} unknown"));
     }
-    // The count of waived rules concerns only users of waivers.
-    let waived = count(&|judgement| matches!(judgement.outcome, Outcome::Waived(_)));
-    if waived > 0 {
-        parts.push(format!("{waived} waived"));
-    }
-    let consequences = count(&|judgement| matches!(judgement.outcome, Outcome::Consequence(_)));
-    if consequences > 0 {
-        parts.push(counted(consequences, "consequence", "consequences"));
-    }
-    parts.push(format!("{} unknown", count(&|judgement| matches!(judgement.outcome, Outcome::Unknown(_)))));
-    parts.push(format!("{} passed", count(&|judgement| matches!(judgement.outcome, Outcome::Pass))));
-    parts.push(format!("{} not applicable", count(&|judgement| matches!(judgement.outcome, Outcome::NotApplicable))));
-    let word = last_word(verdict);
+    parts.push(format!("{} passed", counts.passed));
+    parts.push(format!("{} not applicable", counts.not_applicable));
+    let word = counts.verdict(verdict, last_word(verdict)) + ":";
     page.blank()?;
-    page.verbatim(0, (word, colour(verdict)), word.len() + 1, &parts.join(", "))
+    page.verbatim(0, (&word, colour(verdict)), word.len() + 1, &parts.join(", "))
 }
 
 const fn last_word(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "PASSED:",
-        Verdict::Fail => "FAILED:",
-        Verdict::Incomplete => "INCOMPLETE:",
+        Verdict::Pass => "PASSED",
+        Verdict::Fail => "FAILED",
+        Verdict::Incomplete => "INCOMPLETE",
     }
 }
 

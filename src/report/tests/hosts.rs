@@ -72,9 +72,9 @@ fn several_hosts_are_a_table() {
       providers   efa, mlx5
 
     hosts
-      1  PASS        new
-      2  FAIL        old
-      3  PASS        driver=999.1,gpu=sm_90
+      1  PASS                 new
+      2  FAIL                 old
+      3  PASS with 1 unknown  driver=999.1,gpu=sm_90
 
       host                 1        2        3
       host/driver-too-old  pass     error    pass

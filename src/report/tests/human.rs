@@ -379,7 +379,7 @@ fn a_fix_keeps_its_lines() {
            RUN a \
             && b
 
-    PASSED: 0 errors, 0 warnings, 1 info, 0 unknown, 0 passed, 0 not applicable
+    PASSED with 1 info: 0 passed, 0 not applicable
     ");
 }
 
