@@ -34,9 +34,7 @@ fn page(what: &str, rules: &RuleSet, all: &RuleSet) -> Option<String> {
         return Some(pages::variable(&variable, rules));
     }
     let symptoms = find_symptoms(what);
-    // A single word can be part of many messages.
-    let is_message = what.trim().contains(char::is_whitespace);
-    if is_message && !symptoms.is_empty() {
+    if !symptoms.is_empty() {
         return Some(pages::symptoms(&symptoms, all));
     }
     // An empty prefix would select every variable.

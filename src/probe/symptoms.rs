@@ -1,5 +1,7 @@
 //! Finds the rules for a message of a failing job: the table `symptoms.yaml`, and the lines of NCCL's log.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -13,8 +15,8 @@ use super::nccl_log::{LineForm, line_form};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Symptom {
-    /// The message, or an example of it.
-    pub message: &'static str,
+    /// The message: as it was found, or an example of it.
+    pub message: String,
     /// Its meaning; `None` where the title of the first rule has it.
     pub meaning: Option<&'static str>,
     /// Rules that find the cause, the most likely first.
@@ -37,8 +39,18 @@ struct SymptomGroup {
 struct SymptomRow {
     /// A part of the message that does not change; `...` stands for a part that does.
     text: Option<String>,
+    /// True for a text that says little.
+    #[serde(default)]
+    general: bool,
     /// A line of NCCL's log.
     log: Option<String>,
+    /// Expressions that groups of the line match as a whole.
+    #[serde(default)]
+    when: BTreeMap<String, String>,
+    /// The number of an error of CUDA, whose text is `text`.
+    cuda: Option<u32>,
+    /// The name of the error.
+    name: Option<String>,
     means: Option<String>,
     #[serde(default)]
     rules: Vec<String>,
@@ -48,40 +60,157 @@ struct SymptomRow {
     source: Option<String>,
 }
 
-static TABLE: LazyLock<Vec<SymptomGroup>> = LazyLock::new(|| shipped::table("symptoms"));
-
-/// Numbers, which differ from one message to the next.
-#[expect(clippy::expect_used, reason = "a constant pattern, which the tests use")]
-static NUMBERS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d[\d.]*").expect("a pattern that parses"));
-
-/// The known messages that occur in `text`, or that contain it: `text` may be a line of a log or a part of a message.
-pub fn find_symptoms(text: &str) -> Vec<Symptom> {
-    let text = text.trim();
-    rows().filter(|row| !text.is_empty() && row.matches(text)).map(SymptomRow::symptom).collect()
+/// A row with what finds it.
+struct KnownMessage {
+    row: &'static SymptomRow,
+    finder: MessageFinder,
 }
 
-fn rows() -> impl Iterator<Item = &'static SymptomRow> {
-    TABLE.iter().flat_map(|group| &group.rows)
+enum MessageFinder {
+    /// A text, without differences of case and space.
+    Text,
+    /// A line, and the expressions for its groups.
+    Line(LineForm, Vec<(&'static str, Regex)>),
+    /// An error of CUDA.
+    Cuda(Regex),
+}
+
+/// How well a row fits a text, from the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SymptomFit {
+    /// The text is a part of the message.
+    Part,
+    /// The text contains the message, which says little.
+    General,
+    /// The text contains the message.
+    Whole,
+    /// The text contains the message, and the row is about the numbers and names in it.
+    Exact,
+}
+
+static TABLE: LazyLock<Vec<SymptomGroup>> = LazyLock::new(|| shipped::table("symptoms"));
+
+#[expect(clippy::expect_used, reason = "constant patterns, which a test compiles")]
+static KNOWN: LazyLock<Vec<KnownMessage>> = LazyLock::new(|| {
+    let regex = |pattern: &str| Regex::new(pattern).expect("a pattern that parses");
+    let rows = TABLE.iter().flat_map(|group| &group.rows);
+    let known = rows.map(|row| {
+        let form = row.log.as_deref().and_then(line_form);
+        let finder = match (form, row.cuda) {
+            (Some(form), _) => {
+                let when = row.when.iter().map(|(group, pattern)| (&**group, regex(&format!("^(?:{pattern})$"))));
+                MessageFinder::Line(form, when.collect())
+            }
+            (None, Some(code)) => MessageFinder::Cuda(regex(&row.cuda_pattern(code))),
+            (None, None) => MessageFinder::Text,
+        };
+        KnownMessage { row, finder }
+    });
+    known.collect()
+});
+
+/// Words of a text of CUDA that no other program prints.
+const TELLING: usize = 4;
+
+/// The known messages that occur in `text`, or that contain it: `text` may be some lines of a log or a part of a message. The
+/// most specific are first; a message that says little is there only if no other is.
+pub fn find_symptoms(text: &str) -> Vec<Symptom> {
+    let text = text.trim();
+    let mut found: Vec<(SymptomFit, usize, Symptom)> = Vec::new();
+    for (index, known) in KNOWN.iter().enumerate() {
+        if let Some(fit) = known.fit_of_text(text) {
+            found.push((fit, index, known.row.symptom(known.message())));
+        }
+    }
+    for line in text.lines() {
+        let fits = KNOWN.iter().enumerate().filter_map(|(index, known)| {
+            let (fit, message) = known.fit_of_line(line)?;
+            Some((fit, message.len(), Reverse(index), known.row.symptom(message)))
+        });
+        // Rows for one line are alternatives, of which the first precedes the others.
+        let best = fits.max_by_key(|(fit, length, index, _)| (*fit, *length, *index));
+        found.extend(best.map(|(fit, _, Reverse(index), symptom)| (fit, index, symptom)));
+    }
+    let best = found.iter().map(|(fit, ..)| *fit).max();
+    // A single word can be a part of many messages.
+    let is_phrase = text.contains(char::is_whitespace);
+    found.retain(|(fit, ..)| match fit {
+        SymptomFit::Part => best == Some(*fit) && is_phrase,
+        SymptomFit::General => best == Some(*fit),
+        SymptomFit::Whole | SymptomFit::Exact => true,
+    });
+    found.sort_by_key(|(fit, index, _)| (Reverse(*fit), *index));
+    let mut symptoms: Vec<Symptom> = Vec::new();
+    for (_, _, symptom) in found {
+        if !symptoms.contains(&symptom) {
+            symptoms.push(symptom);
+        }
+    }
+    symptoms
 }
 
 impl SymptomRow {
-    fn form(&self) -> Option<LineForm> {
-        line_form(self.log.as_deref()?)
-    }
-
-    fn matches(&self, text: &str) -> bool {
-        let folded = folded(text);
-        self.text.as_deref().is_some_and(|own| contains(&folded, own) || self::folded(own).contains(&folded))
-            || self.form().is_some_and(|form| form.matches(text) || self::folded(form.message()).contains(&folded))
-    }
-
-    fn symptom(&'static self) -> Symptom {
-        let form = self.form();
+    fn symptom(&'static self, message: String) -> Symptom {
+        let form = self.log.as_deref().and_then(line_form);
         Symptom {
-            message: self.text.as_deref().or(form.as_ref().map(LineForm::message)).unwrap_or_default(),
+            message,
             meaning: self.means.as_deref().or(form.map(|form| form.meaning)),
             rules: &self.rules,
             fix: self.fix.as_deref(),
+        }
+    }
+
+    /// The pattern of an error of CUDA: its number or its text as NCCL and PyTorch print them, or its name.
+    fn cuda_pattern(&self, code: u32) -> String {
+        let words: Vec<_> =
+            self.text.as_deref().unwrap_or_default().split_whitespace().map(|word| regex::escape(word)).collect();
+        let (text, name) = (words.join(r"\s+"), self.name.as_deref().unwrap_or("cudaError"));
+        let alone = if words.len() < TELLING { String::new() } else { format!("|{text}") };
+        format!(
+            r"(?i)\bcuda (?:failure|error):? \(?{code}\b|\berror {code}: {text}|\bcuda(?: (?:failure|error))?(?: \d+)?:? ?['(\x22]?{text}|\b{name}\b{alone}"
+        )
+    }
+}
+
+impl KnownMessage {
+    /// The message without what differs from one to the next.
+    fn message(&self) -> String {
+        let text = self.row.text.as_deref();
+        match (&self.finder, self.row.cuda) {
+            (MessageFinder::Line(form, _), _) => text.unwrap_or_else(|| form.message()).to_owned(),
+            (_, Some(code)) => {
+                let name = self.row.name.as_deref().unwrap_or_default();
+                format!("CUDA error {code} ({name}): {}", text.unwrap_or_default())
+            }
+            _ => text.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// How the row fits a text as a whole, apart from its lines.
+    fn fit_of_text(&self, text: &str) -> Option<SymptomFit> {
+        let folded = folded(text);
+        let own = self.row.text.as_deref();
+        if let (MessageFinder::Text, Some(own)) = (&self.finder, own)
+            && contains(&folded, own)
+        {
+            return Some(if self.row.general { SymptomFit::General } else { SymptomFit::Whole });
+        }
+        let is_part = !folded.is_empty() && self::folded(&self.message()).contains(&folded);
+        is_part.then_some(SymptomFit::Part)
+    }
+
+    /// How the row fits a line, with the message in it.
+    fn fit_of_line(&self, line: &str) -> Option<(SymptomFit, String)> {
+        match &self.finder {
+            MessageFinder::Text => None,
+            MessageFinder::Cuda(pattern) => pattern.is_match(line).then(|| (SymptomFit::Exact, self.message())),
+            MessageFinder::Line(form, when) => {
+                let (message, groups) = form.groups(line)?;
+                let is_met =
+                    |(group, pattern): &(&str, Regex)| pattern.is_match(groups.get(*group).map_or("", |text| text));
+                let fit = if when.is_empty() { SymptomFit::Whole } else { SymptomFit::Exact };
+                when.iter().all(is_met).then_some((fit, message))
+            }
         }
     }
 }
@@ -98,10 +227,9 @@ fn contains(folded: &str, pattern: &str) -> bool {
     })
 }
 
-/// The text without differences of case, space and numbers.
+/// The text without differences of case and space. Numbers stay: they tell one error from another.
 fn folded(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    NUMBERS.replace_all(&words, "0").into_owned()
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 #[cfg(test)]
@@ -132,18 +260,139 @@ mod tests {
         ] {
             assert_eq!(first_rule(text), Some(rule), "{text}");
         }
-        for text in ["", "  ", "the job was cancelled by its owner"] {
+        for text in ["", "  ", "the job was cancelled by its owner", "ordinal", "-"] {
             assert_eq!(find_symptoms(text), [], "{text}");
         }
+    }
+
+    /// What is found for a message: the first rule, or the beginning of the meaning or of the fix; and the number of rows.
+    fn answer(text: &str) -> (String, usize) {
+        let found = find_symptoms(text);
+        let first = found.first().unwrap_or_else(|| panic!("nothing is known of {text}"));
+        (first.rules.first().cloned().unwrap_or_else(|| first.meaning.unwrap_or_default().to_owned()), found.len())
+    }
+
+    #[test]
+    fn errors_of_cuda_are_told_apart() {
+        for (text, expected) in [
+            (
+                "host:1:2 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'",
+                "env/cuda-visible-devices-baked",
+            ),
+            ("Cuda failure 2 'out of memory'", "runtime/gpu-memory-taken"),
+            ("Cuda failure 'out of memory'", "runtime/gpu-memory-taken"),
+            ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "runtime/gpu-memory-taken"),
+            (
+                "transport/shm.cc:590 NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'",
+                "nccl/cumem-host-no-p2p",
+            ),
+            ("RuntimeError: CUDA error: an illegal memory access was encountered", "A kernel read"),
+            ("NCCL WARN Cuda failure 700 'an illegal memory access was encountered'", "A kernel read"),
+            ("NCCL WARN Cuda failure 800 'operation not permitted'", "The call is not permitted"),
+            ("NCCL WARN Cuda failure 801 'operation not supported'", "This GPU, driver or system"),
+            ("init.cc:416 NCCL WARN Cuda failure 'operation not supported'", "This GPU, driver or system"),
+            ("Cuda failure 802", "host/fabric-manager-missing"),
+            ("Error 802: system not yet initialized", "host/fabric-manager-missing"),
+            ("cudaErrorSystemNotReady", "host/fabric-manager-missing"),
+            ("Error 803: system has unsupported display driver / cuda driver combination", "host/compat-refused"),
+            ("Error 804: forward compatibility was attempted on non supported HW", "host/compat-refused"),
+            ("CUDA error 46: CUDA-capable device(s) is/are busy or unavailable", "runtime/gpu-exclusive"),
+            // No row knows the number.
+            ("NCCL WARN Cuda failure 719 'unspecified launch failure'", "A kernel failed"),
+            ("NCCL WARN Cuda failure 716 'misaligned address'", "A call of CUDA failed with an error that"),
+        ] {
+            let (first, count) = answer(text);
+            assert!(first.starts_with(expected) && count == 1, "{text}: {first}, {count} rows");
+        }
+        // Other numbers are not 802.
+        for text in ["Error 12: system", "Error 80: x", "error 803: y"] {
+            assert!(find_symptoms(text).iter().all(|symptom| !symptom.message.contains("802")), "{text}");
+        }
+    }
+
+    #[test]
+    fn calls_of_verbs_are_told_apart() {
+        let memlock = "runtime/rdma-registration-fails";
+        for (text, expected) in [
+            ("NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12", memlock),
+            ("Call to ibv_reg_mr failed with error Cannot allocate memory", memlock),
+            ("NCCL WARN Call to ibv_create_qp failed with error Unknown error -12", memlock),
+            ("Call to ibv_reg_mr_iova2 failed with error Invalid argument", "A call of libibverbs failed"),
+            ("NCCL WARN Call to ibv_create_ah failed with error No such device", "A call of libibverbs failed"),
+            (
+                "NCCL WARN Call to ibv_modify_qp failed with error No data available errno 61",
+                "A call of libibverbs failed",
+            ),
+            ("Call to ibv_modify_qp failed with error Connection timed out", "runtime/rdma-gid-variable"),
+            ("Call to ibv_modify_qp failed with error Network is unreachable", "The GID cannot be used here"),
+            ("Call to ibv_modify_qp failed with error No such device", "The GID cannot be used here"),
+            (
+                "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_1:1, curr state INIT, next \
+                 state RTR, local GID index 3, local GID ::ffff:192.0.2.10, remote GID ::ffff:192.0.2.20",
+                "runtime/rdma-gid-variable",
+            ),
+            (
+                "NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_1:1, curr state INIT, next \
+                 state RTR, local GID index 3, local GID ::ffff:192.0.2.10, remote GID ::ffff:192.0.2.20",
+                "Two queue pairs could not be connected",
+            ),
+        ] {
+            let (first, count) = answer(text);
+            assert!(first.starts_with(expected) && count == 1, "{text}: {first}, {count} rows");
+        }
+    }
+
+    #[test]
+    fn shared_memory_and_multicast_are_told_apart() {
+        for (text, expected) in [
+            (
+                "Error while creating shared memory segment /dev/shm/nccl-a (size 9637888), error: No space left on device (28)",
+                "runtime/shm-too-small",
+            ),
+            ("Error while creating shared memory segment /dev/shm/nccl-a (size 9637888)", "runtime/shm-too-small"),
+            (
+                "Error while attaching to shared memory segment /dev/shm/nccl- (size 0), error: No such file or directory (2)",
+                "The ranks of a host chose different kinds",
+            ),
+            (
+                "Error while creating shared memory segment /dev/shm/nccl-a (size 9), error: Permission denied (13)",
+                "A segment of shared memory could not be created",
+            ),
+            (
+                "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 2 'out of memory'.",
+                "The GPU has no multicast memory left",
+            ),
+            (
+                "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2 : CUDA error 401 'the operation cannot be \
+                 performed in the present state'",
+                "runtime/multicast-refused",
+            ),
+        ] {
+            let (first, count) = answer(text);
+            assert!(first.starts_with(expected) && count == 1, "{text}: {first}, {count} rows");
+        }
+    }
+
+    #[test]
+    fn the_most_specific_message_of_a_text_counts() {
+        let text = "torch.distributed.DistBackendError: NCCL error, unhandled system error, NCCL version 2.27.5\nLast error:\n\
+                    Call to ibv_modify_qp failed with error Connection timed out";
+        assert_eq!(answer(text), ("runtime/rdma-gid-variable".to_owned(), 1));
+        let text = "NCCL INFO NET/IB : No device found.\nNCCL WARN Cuda failure 700 'an illegal memory access was encountered'";
+        assert_eq!(answer(text).1, 1);
+        assert_eq!(answer("NCCL INFO NET/IB : No device found."), ("rdma/no-provider".to_owned(), 1));
+        assert!(find_symptoms("NET/IB : No device found.")[0].fix.is_some());
     }
 
     #[test]
     fn every_message_finds_itself() {
         let rules = RuleSet::builtin().unwrap();
-        assert!(rows().count() > 50, "{} rows", rows().count());
-        for row in rows() {
-            let symptom = row.symptom();
-            assert!(find_symptoms(symptom.message).contains(&symptom), "{}", symptom.message);
+        assert!(KNOWN.len() > 70, "{} rows", KNOWN.len());
+        for known in KNOWN.iter() {
+            let symptom = known.row.symptom(known.message());
+            let found = find_symptoms(&symptom.message);
+            let is_found = found.iter().any(|found| (found.meaning, found.rules) == (symptom.meaning, symptom.rules));
+            assert!(is_found, "{}: {found:?}", symptom.message);
             assert!(!symptom.rules.is_empty() || symptom.fix.is_some(), "{}", symptom.message);
             for rule in symptom.rules {
                 assert!(rules.get(rule).is_some(), "{}: there is no rule {rule}", symptom.message);

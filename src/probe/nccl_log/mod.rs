@@ -62,8 +62,21 @@ impl LineForm {
 
     /// Returns true for a line of this form, with or without NCCL's prefix.
     pub(crate) fn matches(&self, line: &str) -> bool {
-        self.regex.is_match(line)
-            || Self::LEVELS.iter().any(|level| self.regex.is_match(&format!("host:1:1 [0]{level}{line}")))
+        self.groups(line).is_some()
+    }
+
+    /// The message in a line of this form, with or without NCCL's prefix, and the named groups that it has.
+    pub(crate) fn groups(&self, line: &str) -> Option<(String, BTreeMap<&'static str, String>)> {
+        let prefixed = Self::LEVELS.iter().map(|level| format!("host:1:1 [0]{level}{line}"));
+        std::iter::once(line.to_owned()).chain(prefixed).find_map(|line| {
+            let captures = self.regex.captures(&line)?;
+            let groups = self.regex.capture_names().flatten();
+            let groups = groups.filter_map(|name| Some((name, captures.name(name)?.as_str().to_owned())));
+            let whole = captures.get(0)?.as_str();
+            let message =
+                whole.strip_prefix("NCCL WARN ").or_else(|| whole.strip_prefix("NCCL INFO ")).unwrap_or(whole);
+            Some((message.trim().to_owned(), groups.collect()))
+        })
     }
 
     /// The message in an example of the line, without the prefix.
