@@ -144,7 +144,8 @@ impl Readers<'_> {
             Some(copy) => match found {
                 Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),
                 Some((_, ReaderRelease::Until(last))) => NameState::Removed(last),
-                Some((_, ReaderRelease::Now)) => NameState::Unknown(None),
+                // The table and the library contradict each other.
+                Some((_, ReaderRelease::Now)) => NameState::Unchecked,
                 None => unknown(name, copy),
             },
         };

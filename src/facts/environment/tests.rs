@@ -53,8 +53,8 @@ fn names_are_looked_up_in_the_copy_first() {
         ("NCCL_NCHANNELS", NameState::Unknown(Some("NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS".to_owned()))),
         ("NCCL_CUDA_PATH", NameState::Removed("2.20.5".to_owned())),
         ("NCCL_GIN_PLUGIN", NameState::NotYet("2.29.7".to_owned())),
-        // The table has it for this release but this copy does not: the copy decides.
-        ("NCCL_ALGO", NameState::Unknown(None)),
+        // The table has it for this release but this copy does not: which of them is right is not known.
+        ("NCCL_ALGO", NameState::Unchecked),
         ("NCCL_VERSION", NameState::Foreign),
         ("NCCL_FASTRAK_IFNAME", NameState::Foreign),
         ("NCCL_ASYNC_ERROR_HANDLING", NameState::Old("TORCH_NCCL_ASYNC_ERROR_HANDLING".to_owned())),
