@@ -7,7 +7,7 @@ pub mod remedy;
 
 use crate::facts::{FactInputs, Facts};
 use crate::image::Image;
-use crate::image::reference::engine_name;
+use crate::image::reference::{Reference, engine_name};
 use crate::judge::consequences;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::{ImageNames, Judgement, Outcome};
@@ -182,17 +182,27 @@ impl<'r> Check<'r> {
     }
 }
 
-/// The names of an image for commands. What ran in place has none.
-fn names(image: &ImageSummary) -> ImageNames {
-    if image.source.is_empty() {
-        return ImageNames { run: Some("--in-place".to_owned()), ..ImageNames::default() };
+/// The names of an image for commands, each of which accepts the name that it gets.
+pub(crate) fn names(image: &ImageSummary) -> ImageNames {
+    // What ran in place is the root file system of the machine or the container, in which an engine runs nothing.
+    if image.source.is_empty() || image.source == OWN_ROOT {
+        let reference = Some(OWN_ROOT.to_owned());
+        return ImageNames { engine: None, reference, run: Some("--in-place".to_owned()) };
     }
-    let reference = Some(quoted(&image.reference));
-    ImageNames { engine: engine_name(image), reference: reference.clone(), run: reference }
+    let engine = engine_name(image);
+    // A probe passes the name on to the engine. It knows no place of a store.
+    let is_by_place = image.reference.contains('[');
+    let run = engine.as_ref().map(|name| quoted(if is_by_place { name } else { &image.reference }));
+    ImageNames { engine, reference: Some(quoted(&image.reference)), run }
 }
 
-/// A reference as one word of a shell's command.
+/// The reference of the root file system of this process.
+const OWN_ROOT: &str = "root:/";
+
+/// A reference as one word of a shell's command, which is not an option.
 fn quoted(reference: &str) -> String {
+    let is_option = reference.starts_with('-') && !matches!(reference.parse(), Ok(Reference::Stdin(_)));
+    let reference = &if is_option { format!("./{reference}") } else { reference.to_owned() };
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-+=:/@%,".contains(character);
     if reference.chars().all(is_plain) {
         reference.to_owned()

@@ -1,6 +1,8 @@
 //! `probe` and `preflight`.
 
 mod listener;
+#[cfg(test)]
+mod pasted;
 mod plan;
 mod table;
 

@@ -98,7 +98,7 @@ pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
 }
 
 /// Returns the engine's name for the image of this reference.
-fn image_name(text: &str) -> Result<String, CliError> {
+pub(super) fn image_name(text: &str) -> Result<String, CliError> {
     if let Some((transport, name)) = transport_of(text) {
         if transport.kind.is_by_name() {
             return Ok(name.to_owned());

@@ -17,6 +17,12 @@ fn facts() -> Facts {
     facts
 }
 
+/// The names of an image that every command takes.
+fn names() -> ImageNames {
+    let name = Some("lab/train:7".to_owned());
+    ImageNames { engine: name.clone(), reference: name.clone(), run: name }
+}
+
 fn filled(text: &str, facts: &Facts, names: &ImageNames) -> String {
     FixTemplate::parse(text).unwrap().fill(&Scope::new(facts), &FixSubject { names, at: &[] })
 }
@@ -60,9 +66,11 @@ fn commands_have_the_name_that_their_program_takes() {
     let names = ImageNames { engine: Some("lab/train:7".to_owned()), reference: reference.clone(), run: reference };
     let named = expected("lab/train:7", "docker://lab/train:7", "docker://lab/train:7");
     assert_eq!(filled(text, &facts(), &names), named);
-    let in_place = ImageNames { run: Some("--in-place".to_owned()), ..ImageNames::default() };
-    assert_eq!(filled(text, &facts(), &in_place), expected("…", "…", "--in-place"));
-    assert_eq!(filled(text, &facts(), &ImageNames::default()), expected("…", "…", "…"));
+    let in_place =
+        ImageNames { engine: None, reference: Some("root:/".to_owned()), run: Some("--in-place".to_owned()) };
+    assert_eq!(filled(text, &facts(), &in_place), expected("…", "root:/", "--in-place"));
+    // A step whose command would not be accepted is left out.
+    assert_eq!(filled(text, &facts(), &ImageNames::default()), "");
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
                 facts.insert(key::TORCH_INSTALLER, Fact::from(installer));
                 let said =
                     example.value.said().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("\n");
-                let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &ImageNames::default()) else {
+                let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &names()) else {
                     panic!("{} does not fail", rule.id)
                 };
                 let place = format!("{} line {} {installer:?}", rule.id, example.referenced.line());

@@ -65,8 +65,9 @@ impl FixWord {
         match self {
             // The rest of a user's own command.
             Self::Image => Some(subject.names.engine.clone().unwrap_or_else(|| "…".to_owned())),
-            Self::Reference => Some(subject.names.reference.clone().unwrap_or_else(|| "…".to_owned())),
-            Self::Run => Some(subject.names.run.clone().unwrap_or_else(|| "…".to_owned())),
+            // ncclcheck accepts nothing in place of these.
+            Self::Reference => subject.names.reference.clone(),
+            Self::Run => subject.names.run.clone(),
             Self::Remove => Some(remove(subject.at)),
             Self::Where => Some(places(subject.at)),
             Self::Baked => is_baked(subject.at).then(|| "the image's value".to_owned()),
