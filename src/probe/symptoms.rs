@@ -162,8 +162,7 @@ impl SymptomRow {
 
     /// The pattern of an error of CUDA: its number or its text as NCCL and PyTorch print them, or its name.
     fn cuda_pattern(&self, code: u32) -> String {
-        let words: Vec<_> =
-            self.text.as_deref().unwrap_or_default().split_whitespace().map(|word| regex::escape(word)).collect();
+        let words: Vec<_> = self.text.as_deref().unwrap_or_default().split_whitespace().map(regex::escape).collect();
         let (text, name) = (words.join(r"\s+"), self.name.as_deref().unwrap_or("cudaError"));
         let alone = if words.len() < TELLING { String::new() } else { format!("|{text}") };
         format!(
@@ -326,6 +325,14 @@ mod tests {
             ("Call to ibv_modify_qp failed with error Connection timed out", "runtime/rdma-gid-variable"),
             ("Call to ibv_modify_qp failed with error Network is unreachable", "The GID cannot be used here"),
             ("Call to ibv_modify_qp failed with error No such device", "The GID cannot be used here"),
+            (
+                "NET/IB : Got completion from peer 10.0.0.9<3> with error 5, opcode 48, len 3, vendor err 249",
+                "The request was",
+            ),
+            (
+                "NET/IB : Got completion from peer 10.0.0.9<3> with error 12, opcode 0, len 3, vendor err 129",
+                "runtime/rdma-ping",
+            ),
             (
                 "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_1:1, curr state INIT, next \
                  state RTR, local GID index 3, local GID ::ffff:192.0.2.10, remote GID ::ffff:192.0.2.20",

@@ -197,8 +197,9 @@ fn measured(table: &MeasuredTable) -> String {
         _ => (&untitled, &*table.rows),
     };
     let rows: String = rows.iter().map(|row| line(row)).collect();
-    let notes: String = table.notes.iter().map(|note| format!("\n- {}", code(note))).collect();
-    format!("**{}**\n\n{}|{}\n{rows}{notes}\n", html(&table.title), line(head), " --- |".repeat(columns))
+    let notes: Vec<_> = table.notes.iter().map(|note| format!("\n- {}", code(note))).collect();
+    let separator = " --- |".repeat(columns);
+    format!("**{}**\n\n{}|{separator}\n{rows}{}\n", html(&table.title), line(head), notes.concat())
 }
 
 /// A table of the digest, the overview and the verdicts on the hosts.

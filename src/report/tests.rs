@@ -277,6 +277,34 @@ fn every_format_names_the_owner_of_a_finding() {
     }
 }
 
+/// A pass in which something is left is never the word alone, and services read the word that they know.
+#[test]
+fn what_a_pass_leaves_open_is_named() {
+    let documents = [
+        rule("a/lost", "warning", "t", "f", "check: 'false'\nmessage: m"),
+        rule("a/open", "warning", "t", "f", "check: \"torch.version == '1'\"\nmessage: m"),
+    ];
+    let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+    let rules = RuleSet::from_yaml(&documents).unwrap();
+    let mut facts = Facts::default();
+    facts.insert(key::TORCH_VERSION, Fact::Unknown(Gap::new("why")));
+    let brief = Style { brief: true, ..style(80, false) };
+    let formats = [Format::Human, Format::Table, Format::Markdown, Format::Html];
+    for (format, style) in formats.map(|format| (format, style(80, false))).into_iter().chain([(Format::Human, brief)])
+    {
+        let text = rendered(&image(), &facts, Some(&rules), format, &style);
+        assert!(text.contains("with 1 warning, 1 unknown"), "{}: {text}", format.name());
+        let nothing = rendered(&image(), &facts, Some(&RuleSet::default()), format, &style);
+        assert!(!nothing.contains("with 1"), "{}: {nothing}", format.name());
+    }
+    for (format, word) in
+        [(Format::Csv, ",pass,"), (Format::Json, "\"verdict\":\"pass\""), (Format::Prometheus, "\"pass\"} 1")]
+    {
+        let text = rendered(&image(), &facts, Some(&rules), format, &style(80, false));
+        assert!(text.contains(word), "{}: {text}", format.name());
+    }
+}
+
 fn report_of<'a>(image: &'a ImageSummary, facts: &'a Facts, judgements: Option<&'a [Judgement<'a>]>) -> Report<'a> {
     Report {
         image,

@@ -122,6 +122,14 @@ fn a_diff_shows_facts_and_findings() {
     assert!(told.contains("nccl.loaded.version - 2.27.5"), "{told}");
     assert!(told.contains("new nccl/missing-library (error): torch 2.9.0+cu128 needs libnccl.so.2"), "{told}");
     assert!(told.contains("WORSE: 1 new finding, 0 fixed"), "{told}");
+    // A finding of a severity that does not fail an image makes none worse.
+    let warned = world("debug-on").display().to_string();
+    let output = run(&["diff", &good, &warned], None);
+    assert_eq!(output.status.code(), Some(0));
+    let counts = "NOT WORSE: 1 new finding (1 not counted with --fail-on error), 0 fixed";
+    assert!(text(&output).contains(counts), "{}", text(&output));
+    let output = run(&["diff", "--fail-on", "warning", &good, &warned], None);
+    assert_eq!(output.status.code(), Some(1));
     let output = run(&["diff", "--format", "json", &bad, &good], None);
     assert_eq!(output.status.code(), Some(0));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
