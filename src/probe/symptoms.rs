@@ -64,6 +64,8 @@ struct SymptomRow {
 struct KnownMessage {
     row: &'static SymptomRow,
     finder: MessageFinder,
+    /// The message without what differs from one to the next.
+    message: String,
 }
 
 enum MessageFinder {
@@ -104,7 +106,7 @@ static KNOWN: LazyLock<Vec<KnownMessage>> = LazyLock::new(|| {
             (None, Some(code)) => MessageFinder::Cuda(regex(&row.cuda_pattern(code))),
             (None, None) => MessageFinder::Text,
         };
-        KnownMessage { row, finder }
+        KnownMessage { row, message: row.message(&finder), finder }
     });
     known.collect()
 });
@@ -117,9 +119,10 @@ const TELLING: usize = 4;
 pub fn find_symptoms(text: &str) -> Vec<Symptom> {
     let text = text.trim();
     let mut found: Vec<(SymptomFit, usize, Symptom)> = Vec::new();
+    let folded = folded(text);
     for (index, known) in KNOWN.iter().enumerate() {
-        if let Some(fit) = known.fit_of_text(text) {
-            found.push((fit, index, known.row.symptom(known.message())));
+        if let Some(fit) = known.fit_of_text(&folded) {
+            found.push((fit, index, known.row.symptom(known.message.clone())));
         }
     }
     for line in text.lines() {
@@ -160,6 +163,19 @@ impl SymptomRow {
         }
     }
 
+    /// The message without what differs from one to the next.
+    fn message(&self, finder: &MessageFinder) -> String {
+        let text = self.text.as_deref();
+        match (finder, self.cuda) {
+            (MessageFinder::Line(form, _), _) => text.unwrap_or_else(|| form.message()).to_owned(),
+            (_, Some(code)) => {
+                let name = self.name.as_deref().unwrap_or_default();
+                format!("CUDA error {code} ({name}): {}", text.unwrap_or_default())
+            }
+            _ => text.unwrap_or_default().to_owned(),
+        }
+    }
+
     /// The pattern of an error of CUDA: its number or its text as NCCL and PyTorch print them, or its name.
     fn cuda_pattern(&self, code: u32) -> String {
         let words: Vec<_> = self.text.as_deref().unwrap_or_default().split_whitespace().map(regex::escape).collect();
@@ -172,29 +188,15 @@ impl SymptomRow {
 }
 
 impl KnownMessage {
-    /// The message without what differs from one to the next.
-    fn message(&self) -> String {
-        let text = self.row.text.as_deref();
-        match (&self.finder, self.row.cuda) {
-            (MessageFinder::Line(form, _), _) => text.unwrap_or_else(|| form.message()).to_owned(),
-            (_, Some(code)) => {
-                let name = self.row.name.as_deref().unwrap_or_default();
-                format!("CUDA error {code} ({name}): {}", text.unwrap_or_default())
-            }
-            _ => text.unwrap_or_default().to_owned(),
-        }
-    }
-
-    /// How the row fits a text as a whole, apart from its lines.
+    /// How the row fits a folded text as a whole, apart from its lines.
     fn fit_of_text(&self, text: &str) -> Option<SymptomFit> {
-        let folded = folded(text);
         let own = self.row.text.as_deref();
         if let (MessageFinder::Text, Some(own)) = (&self.finder, own)
-            && contains(&folded, own)
+            && contains(text, own)
         {
             return Some(if self.row.general { SymptomFit::General } else { SymptomFit::Whole });
         }
-        let is_part = !folded.is_empty() && self::folded(&self.message()).contains(&folded);
+        let is_part = !text.is_empty() && folded(&self.message).contains(text);
         is_part.then_some(SymptomFit::Part)
     }
 
@@ -202,7 +204,7 @@ impl KnownMessage {
     fn fit_of_line(&self, line: &str) -> Option<(SymptomFit, String)> {
         match &self.finder {
             MessageFinder::Text => None,
-            MessageFinder::Cuda(pattern) => pattern.is_match(line).then(|| (SymptomFit::Exact, self.message())),
+            MessageFinder::Cuda(pattern) => pattern.is_match(line).then(|| (SymptomFit::Exact, self.message.clone())),
             MessageFinder::Line(form, when) => {
                 let (message, groups) = form.groups(line)?;
                 let is_met =
@@ -396,7 +398,7 @@ mod tests {
         let rules = RuleSet::builtin().unwrap();
         assert!(KNOWN.len() > 70, "{} rows", KNOWN.len());
         for known in KNOWN.iter() {
-            let symptom = known.row.symptom(known.message());
+            let symptom = known.row.symptom(known.message.clone());
             let found = find_symptoms(&symptom.message);
             let is_found = found.iter().any(|found| (found.meaning, found.rules) == (symptom.meaning, symptom.rules));
             assert!(is_found, "{}: {found:?}", symptom.message);
