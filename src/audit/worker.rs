@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::Cancel;
 use crate::check::Check;
 use crate::image::{self, FailureClass, Request};
-use crate::model::{Digest, NoProgress};
+use crate::model::{Digest, NoProgress, conceal};
 use crate::store::lease::{HeldLease, Leases};
 
 use super::judged::kind;
@@ -273,9 +273,9 @@ impl Worker<'_> {
             Ok(Ok(result)) => Judged::Result(Box::new(result)),
             Ok(Err(_)) if self.stop.is_stopped() => Judged::Stopped,
             Ok(Err(error)) => match kind(error.class()) {
-                Some(kind) => Judged::unavailable(item, kind, error.to_string()),
+                Some(kind) => Judged::unavailable(item, kind, conceal(&error.to_string()).into_owned()),
                 None if error.class() == FailureClass::Cancelled => Judged::Stopped,
-                None => Judged::Passing(error.to_string()),
+                None => Judged::Passing(conceal(&error.to_string()).into_owned()),
             },
             Err(_) => {
                 Judged::unavailable(item, "crashed", "reading this image failed: this is a defect of ncclcheck".into())

@@ -5,7 +5,7 @@ use crate::check::{Assessment, Check};
 use crate::image::Image;
 use crate::image::dockerfile::Dockerfile;
 use crate::judge::Verdict;
-use crate::model::Environment;
+use crate::model::{Environment, SECRET};
 
 use super::args::CheckArgs;
 use super::images::{load, rulebook};
@@ -46,6 +46,9 @@ fn propose(check: &Check<'_>, image: &Image, dockerfile: &Dockerfile) -> Result<
     })?;
     stdout(|out| out.write_all(remedy.diff.as_bytes()))?;
     summary(&remedy, dockerfile).lines().for_each(say);
+    if remedy.diff.contains(SECRET) {
+        say(&format!("note: a line with a secret is shown as {SECRET}, so the change does not apply as it is printed"));
+    }
     Ok(Verdict::worst(before.iter().filter_map(Assessment::verdict)).unwrap_or(Verdict::Pass))
 }
 

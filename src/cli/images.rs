@@ -12,8 +12,7 @@ use crate::image::{self, Image, Request};
 use crate::judge::policy::Baseline;
 use crate::judge::rules::Judgement;
 use crate::judge::{Rulebook, Verdict};
-use crate::model::Environment;
-use crate::model::Limits;
+use crate::model::{Environment, Limits, conceal};
 use crate::report::{Explanation, Report, ReportRun, Style, Unopened};
 use crate::rootfs::listing;
 
@@ -188,7 +187,11 @@ fn worst<'a>(
             }
             Err(error) => {
                 complain(&error);
-                outputs.unopened(&Unopened { reference: &request.text, why: &error.to_string(), run: Some(run) })?;
+                outputs.unopened(&Unopened {
+                    reference: &request.text,
+                    why: &conceal(&error.to_string()),
+                    run: Some(run),
+                })?;
                 exit = ExitStatus::Error;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig, is_secret_name};
 
 use super::key::{Definition, definitions};
 use super::producer::Producer;
@@ -174,10 +174,10 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// Returns true when a variable concerns this check. Values of others may be secrets, so they are neither kept nor
-/// shown.
+/// Returns true when a variable concerns this check and is no secret by its name. Values of others may be secrets, so
+/// they are neither kept nor shown.
 pub fn is_shown(name: &str) -> bool {
-    SHOWN.names.iter().any(|shown| shown == name) || is_of_library(name)
+    (SHOWN.names.iter().any(|shown| shown == name) || is_of_library(name)) && !is_secret_name(name)
 }
 
 /// Returns true when a library for GPUs or communication, or the dynamic loader, reads the variable.
@@ -191,10 +191,25 @@ mod tests {
 
     #[test]
     fn values_that_may_be_secrets_are_not_shown() {
-        for (name, shown) in
-            [("NCCL_DEBUG", true), ("PATH", true), ("HF_TOKEN", false), ("PATHS", false), ("MY_NCCL_", false)]
-        {
+        for (name, shown) in [
+            ("NCCL_DEBUG", true),
+            ("PATH", true),
+            ("HF_TOKEN", false),
+            ("PATHS", false),
+            ("MY_NCCL_", false),
+            ("NVIDIA_API_KEY", false),
+            ("TORCH_HUB_TOKEN", false),
+            ("CUDA_PASSWORD", false),
+        ] {
             assert_eq!(is_shown(name), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_known_name_is_that_of_a_secret() {
+        let fields = crate::facts::KEYS.iter().flat_map(|key| key.kind.fields());
+        for name in crate::facts::variable_names("").into_iter().chain(fields.copied()) {
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

@@ -33,7 +33,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary, concealed};
 use crate::rootfs::RootFs;
 use crate::rootfs::loader::{Loader, LoaderSettings};
 
@@ -204,15 +204,22 @@ impl Facts {
         keys.into_iter()
     }
 
-    /// Inserts a fact, replacing the previous one.
+    /// Inserts a fact, replacing the previous one. Secrets in it are concealed: the texts of facts come from the image's
+    /// configuration, its scripts and the job.
     pub fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
-        self.insert_form(&key, fact.as_ref().map(FactType::to_value));
-        self.table.set(key, fact);
+        let form = fact.as_ref().map(FactType::to_value);
+        if let Some(shown) = form.value().and_then(concealed) {
+            self.insert_value(key.definition, form.map(|_| shown));
+        } else {
+            self.insert_form(&key, form);
+            self.table.set(key, fact);
+        }
     }
 
     /// Inserts a fact whose type is not known statically: an example of a rule, or an absent or unknown fact. A value
     /// of the wrong type is a bug of the caller, and is not inserted.
     pub fn insert_value(&mut self, key: &'static Definition, fact: Fact) {
+        let fact = fact.map(|value| concealed(&value).unwrap_or(value));
         let is_set = self.table.set_value(key, &fact);
         debug_assert!(is_set, "{} is not {}: {fact:?}", key.name, key.expected());
         if is_set {
@@ -221,7 +228,8 @@ impl Facts {
     }
 
     /// Inserts a map of which some entries are unknown.
-    fn insert_entries(&mut self, key: &'static Definition, entries: MapEntries) {
+    fn insert_entries(&mut self, key: &'static Definition, mut entries: MapEntries) {
+        entries.certain = entries.certain.map(|value| concealed(&value).unwrap_or(value));
         self.insert_value(key, entries.whole());
         self.entries.insert(key.index, entries);
     }

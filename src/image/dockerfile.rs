@@ -14,8 +14,7 @@ pub use change::{ChangeRefusal, DockerfileChanges};
 pub use evidence::DockerfileMismatch;
 
 use super::history::tidy_with;
-use crate::model::ImageSummary;
-use crate::model::Site;
+use crate::model::{ImageSummary, Site, conceal};
 
 /// A parsed Dockerfile, reduced to the last stage and the stages it is built on.
 #[derive(Clone, Debug)]
@@ -122,7 +121,7 @@ impl Dockerfile {
     fn made(&self, layer: usize, image: &ImageSummary) -> Option<usize> {
         let history = |layer: usize| {
             let history = image.layers.get(layer)?.history.as_ref()?;
-            Some(without_options(&tidy_with(history, &self.shells)))
+            Some(without_options(&conceal(&tidy_with(history, &self.shells))))
         };
         let wanted = history(layer)?;
         let above = (layer + 1..image.layers.len()).filter(|above| history(*above).as_ref() == Some(&wanted)).count();
@@ -180,7 +179,7 @@ impl Reader<'_> {
             line: self.line(keyword.start),
             start: keyword.start,
             end: self.end(keyword.start),
-            text,
+            text: conceal(&text).into_owned(),
             is_open: false,
             variables: Vec::new(),
             stage: 0,

@@ -7,7 +7,7 @@ use oci_spec::image::ImageConfiguration;
 
 use crate::image::source::SourceError;
 use crate::layer::scan::Annotations;
-use crate::model::{BlobRef, Digest, Hasher, ImageConfig, ImagePath, Limits, OverLimit, Platform, printable};
+use crate::model::{BlobRef, Digest, Hasher, ImageConfig, ImagePath, Limits, OverLimit, Platform, conceal, printable};
 
 use super::go_json::parse_document;
 use super::{ImageError, PlatformChoice};
@@ -126,7 +126,8 @@ pub(super) fn configure(
     }
     let mut notes = Vec::new();
     let history = parsed.history().clone().unwrap_or_default();
-    let step = |entry: &oci_spec::image::History| entry.created_by().clone().unwrap_or_default();
+    let step =
+        |entry: &oci_spec::image::History| entry.created_by().as_deref().map(conceal).unwrap_or_default().into_owned();
     let (empty, full): (Vec<_>, Vec<_>) = history.iter().partition(|entry| entry.empty_layer() == Some(true));
     // Some builders (kaniko, squashing ones) do not keep the history consistent with the layers.
     let steps: Vec<Option<String>> = if full.len() == described.len() {

@@ -9,7 +9,7 @@ mod manifest;
 mod shell;
 
 use crate::document::DocumentError;
-use crate::model::Site;
+use crate::model::{Site, conceal};
 
 pub use command::script;
 pub use lines::lines;
@@ -67,6 +67,9 @@ pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     } else {
         command::job_script(text)
     };
+    for note in &mut launch.notes {
+        *note = conceal(note).into_owned();
+    }
     if launch.assignments.is_empty() && launch.notes.is_empty() {
         launch.notes.push("it sets no variable".to_owned());
     }

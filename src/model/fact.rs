@@ -2,12 +2,13 @@
 
 mod form;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ImagePath, Version};
+use super::{ImagePath, Version, conceal};
 
 /// A property of an image or a host. No default replaces a missing value: a fact that could not be determined is
 /// [`Fact::Unknown`], with the reason.
@@ -235,9 +236,14 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Creates a gap with its reason.
+    /// Creates a gap with its reason, in which secrets are concealed: it may quote a command of the image.
     pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), settle: None, passing: false }
+        let why = why.into();
+        let why = match conceal(&why) {
+            Cow::Borrowed(_) => why,
+            Cow::Owned(shown) => shown,
+        };
+        Self { why, settle: None, passing: false }
     }
 
     /// Names the file at fault before the reason.

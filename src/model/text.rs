@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use super::conceal;
+
 /// Escapes `bytes` to one unambiguous line: anything but plain printable text becomes `\xNN` or `\u{…}`, and a
 /// backslash `\\`.
 pub fn escape(bytes: &[u8]) -> String {
@@ -105,11 +107,11 @@ pub fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable_line).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes an error or a note printable. Only line breaks before an indented line are those of the program (`help:`, an
+/// Makes an error or a note printable, and conceals secrets in it. Only line breaks before an indented line are those of the program (`help:`, an
 /// excerpt): all others came from outside.
 pub fn printable_message(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for line in text.split('\n') {
+    for line in conceal(text).split('\n') {
         match lines.last_mut() {
             Some(last) if !line.starts_with("  ") => *last = format!("{last}\n{line}"),
             _ => lines.push(line.to_owned()),

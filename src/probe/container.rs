@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::facts::is_shown;
+use crate::model::conceal_words;
 
 use super::arrangement::{Arrangement, EntrypointUse, GpuSelection, GpuWay, Ulimit};
 use super::engine::{Offers, PullPolicy};
@@ -136,6 +137,7 @@ pub(super) fn shown(arrangement: &Arrangement) -> Arrangement {
             "...".clone_into(value);
         }
     }
+    shown.image_entrypoint = conceal_words(&shown.image_entrypoint);
     shown.labels.clear();
     shown
 }

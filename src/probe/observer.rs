@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::model::conceal_line;
+
 use super::ProbeError;
 use super::engine::Killer;
 use super::recording::{Recording, StepOutcome, StepRecord};
@@ -65,7 +67,7 @@ impl<'o> Follower<'o> {
     pub(super) fn line(&mut self, line: &[u8]) {
         let before = self.counts();
         match self.recording.push(line) {
-            Ok(()) => self.observer.line(line),
+            Ok(()) => self.observer.line(conceal_line(&String::from_utf8_lossy(line)).as_bytes()),
             Err(why) if self.recording.refused_count < MOST_REFUSED => self.write(&Event::Refused { why }),
             Err(why) if self.recording.refused_count == MOST_REFUSED => {
                 self.write(&Event::Refused { why: format!("{why}; more such lines follow, which are not recorded") });
@@ -79,13 +81,13 @@ impl<'o> Follower<'o> {
     pub(super) fn event(&mut self, event: Event) {
         let before = self.counts();
         self.write(&event);
-        self.recording.take(event);
+        self.recording.take(events::concealed(event));
         self.report_since(before);
     }
 
     fn write(&mut self, event: &Event) {
         if let Ok(line) = events::write(event) {
-            self.observer.line(line.as_bytes());
+            self.observer.line(conceal_line(&line).as_bytes());
         }
     }
 

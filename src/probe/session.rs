@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::image::source::AccessOptions;
+use crate::model::conceal_words;
 
 use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
 use super::container::{ContainerOptions, shown};
@@ -150,7 +151,7 @@ impl PreparedSession {
     fn entrypoint(&self) -> Option<EntrypointLaunch> {
         let arrangement = &self.session.arrangement;
         let launch = EntrypointLaunch {
-            words: arrangement.image_entrypoint.clone(),
+            words: conceal_words(&arrangement.image_entrypoint),
             bypassed: (arrangement.entrypoint == EntrypointUse::Replaced).then(|| self.bypassed.clone()),
             python: arrangement.python.clone(),
             ..EntrypointLaunch::default()

@@ -84,7 +84,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("postcard", &["layer/cache/entry"]),
     ("psl", &["image/registry/realm"]),
     ("quick_junit", &["report/junit"]),
-    ("regex", &["layer/scan", "facts", "judge", "probe"]),
+    ("regex", &["layer/scan", "facts", "judge", "model/secret", "probe"]),
     ("reqwest", &["image/registry"]),
     (
         "rustix",

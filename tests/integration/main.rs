@@ -35,6 +35,7 @@ mod record;
 mod registry;
 mod sandbox;
 mod scanner_version;
+mod secrets;
 mod seekable;
 mod services;
 mod soci;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::model::conceal;
+
 use super::diff::unified;
 use super::words::EnvPair;
 use super::{Dockerfile, DockerfileStep};
@@ -166,9 +168,9 @@ impl Dockerfile {
         text
     }
 
-    /// The changes as a unified diff against the Dockerfile.
+    /// The changes as a unified diff against the Dockerfile. Secrets in it are concealed.
     pub fn diff(&self, changes: &DockerfileChanges) -> String {
-        unified(&self.path, &self.text, &self.changed(changes))
+        conceal(&unified(&self.path, &self.text, &self.changed(changes))).into_owned()
     }
 
     /// The value that the Dockerfile gives a variable last, as written, with the line.

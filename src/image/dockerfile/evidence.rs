@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::ImageSummary;
-use crate::model::{ImagePath, Site};
+use crate::model::{ImagePath, ImageSummary, Site, shown_value};
 
 use super::super::history;
 use super::Dockerfile;
@@ -50,8 +49,8 @@ impl Dockerfile {
                     path: self.path.clone(),
                     line,
                     name: name.to_owned(),
-                    written: written.to_owned(),
-                    found: found.cloned(),
+                    written: shown_value(name, written).into_owned(),
+                    found: found.map(|found| shown_value(name, found).into_owned()),
                 });
             }
             has_evidence = true;

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::model::conceal_line;
+
 use super::entrypoint::EntrypointLaunch;
 use super::host_config::{self, HostConfig};
 use super::{Field, Nullable};
@@ -292,9 +294,10 @@ pub enum EventLine {
 }
 
 impl EventLine {
-    /// Reads a line. Returns an error for a line of the protocol that cannot be parsed.
+    /// Reads a line, in which secrets are concealed. Returns an error for a line of the protocol that cannot be parsed.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(line);
+        let text = conceal_line(&text);
         if !is_of_protocol(line) {
             return Ok(Self::Noise(text.into_owned()));
         }
@@ -309,6 +312,14 @@ impl EventLine {
 /// Returns true for a line of the protocol, whether or not it can be parsed.
 pub fn is_of_protocol(line: &[u8]) -> bool {
     line.starts_with(b"{\"ncclcheck\"")
+}
+
+/// An event of ncclcheck itself without the secrets in what it quotes.
+pub fn concealed(event: Event) -> Event {
+    match write(&event).map(|line| EventLine::read(line.as_bytes())) {
+        Ok(Ok(EventLine::Event(_, event))) => *event,
+        _ => event,
+    }
 }
 
 /// Writes an event as a line that [`EventLine::read`] accepts.

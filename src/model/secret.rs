@@ -1,0 +1,398 @@
+//! Secrets in what images, launch files and commands say: recognized by the names of variables and options, and by the
+//! forms of well-known tokens. Text from outside passes through here where it enters reports, recordings and messages.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::Value as Json;
+
+use super::Value;
+
+/// What stands in the place of a secret.
+pub(crate) const SECRET: &str = "<secret>";
+
+/// Words of names whose values are secrets.
+const WORDS: &[&str] = &[
+    "APIKEY",
+    "AUTH",
+    "AUTHORIZATION",
+    "BEARER",
+    "COOKIE",
+    "CREDENTIAL",
+    "CREDS",
+    "JWT",
+    "PASS",
+    "SECRETS",
+    "SIG",
+    "SIGNATURE",
+];
+
+/// Ends of such words, which some names do not separate: `DBPASSWORD`.
+const ENDS: &[&str] = &["ACCESSKEY", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETKEY", "TOKEN"];
+
+/// Words that mean a secret only beside others: `key=value` and `--pwd FOLDER` are common.
+const WORDS_OF_SEVERAL: &[&str] = &["KEY", "PRIVATE", "PWD"];
+
+/// Last words of names whose values tell about a secret without being one.
+const ABOUT: &[&str] = &["COUNT", "DIR", "FILE", "LENGTH", "LIMIT", "PATH", "SIZE", "STDIN", "TIMEOUT", "TTL", "TYPE"];
+
+/// Values that no secret has.
+const PUBLIC: &[&str] = &["", "true", "false", "yes", "no", "on", "off", "none", "null", "...", "***", SECRET];
+
+/// What every text with a secret has, in lower case. Most texts have none of it, and need no pattern.
+const fn hints(first: u8) -> &'static [&'static str] {
+    match first.to_ascii_lowercase() {
+        b'a' => &["aiza", "akia", "asia", "auth"],
+        b'b' => &["bearer"],
+        b'c' => &["cookie", "cred", "curl"],
+        b'e' => &["eyj"],
+        b'g' => &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
+        b'h' => &["hf_"],
+        b'j' => &["jwt"],
+        b'k' => &["key"],
+        b'l' => &["login"],
+        b'm' => &["mysql"],
+        b'n' => &["npm_", "nvapi-"],
+        b'p' => &["pass", "pat ", "pat\"", "pat-", "pat=", "pat_", "pat:", "private", "pwd", "pypi-"],
+        b's' => &["secret", "sig", "sk-"],
+        b't' => &["token"],
+        b'x' => &["xox"],
+        b'@' => &["@"],
+        _ => &[],
+    }
+}
+
+/// A value at the start of a text: quoted, in escaped quotes, cut off, or up to what ends a word of a shell or a URL.
+const VALUE: &str = r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|"(?:[^"\\]|\\.)*"|'[^']*'|"[^"]*$|'[^']*$|[^ \t\r\n"'&;|\\]+)"#;
+
+/// Tokens by their form, and private keys.
+const TOKEN: &str = concat!(
+    r"(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|dckr_pat_|nvapi-|sk-)[A-Za-z0-9_-]{16,}",
+    r"|(?:hf_|npm_)[A-Za-z0-9]{16,}|pypi-[A-Za-z0-9_-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}",
+    r"|AIza[A-Za-z0-9_-]{30,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+);
+
+/// The user and the password of a URL.
+const USERINFO: &str = r#"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://)(?P<value>[^ \t\r\n/'"<>]+)@"#;
+
+/// A name, and what separates it from its value in a shell, in Python, in JSON and in YAML.
+const NAME: &str = r#"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>=|[ \t]+=[ \t]*|\\*["']?[ \t]*:[ \t]+|\\*["']:)"#;
+
+/// An option whose value is the next word, also of a list in JSON or as Docker prints it.
+const OPTION: &str =
+    r#"(?:^|[ \t\r\n"'\[,(])--?(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<between>\\*["']?(?:,[ \t]*|(?:[ \t]|\\\r?\n)+))"#;
+
+/// The old form of `ENV`, and csh's `setenv`.
+const SETENV: &str = r"(?-u:\b)(?:ENV|setenv)[ \t]+(?P<name>[A-Za-z0-9_]+)(?P<between>[ \t]+)";
+
+/// A header of HTTP.
+const HEADER: &str = concat!(
+    r"(?P<before>(?-u:\b)(?i-u:(?:(?:proxy-)?authorization|x-[a-z-]*(?:key|token|auth|secret)[a-z-]*|private-token",
+    r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:basic|bearer|digest|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
+);
+
+/// Options and words of programs whose names do not tell: `curl -u USER:PASSWORD`, `login … -p PASSWORD`.
+const PROGRAM: &str = concat!(
+    r#"(?P<before>(?-u:\b)(?:curl[ \t](?:[^;&|\n]*?[ \t])?(?:-u|--user)[ \t=]*["']?[^ \t\r\n:"']+:"#,
+    r"|sshpass[ \t]+-p[ \t]*|(?:docker|helm|nerdctl|oc|podman|skopeo)[ \t]+login[ \t](?:[^;&|\n]*?[ \t])?-p[ \t]+",
+    r"|mysql[a-z]*[ \t](?:[^;&|\n]*?[ \t])?-p|wandb[ \t]+login[ \t]+(?:--[a-z]+[ \t]+)?",
+    r#"|login[ \t]+[^ \t\r\n]+[ \t]+password[ \t]+))(?P<value>[^ \t\r\n"';&|\\-][^ \t\r\n"';&|\\]*)"#,
+);
+
+/// The patterns, compiled.
+struct SecretPatterns {
+    token: Regex,
+    userinfo: Regex,
+    header: Regex,
+    program: Regex,
+    option: Regex,
+    setenv: Regex,
+    name: Regex,
+    value: Regex,
+}
+
+#[expect(clippy::expect_used, reason = "constant patterns, compiled by every test")]
+static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
+    let compile = |pattern: &str| Regex::new(pattern).expect("a valid pattern");
+    SecretPatterns {
+        token: compile(TOKEN),
+        userinfo: compile(USERINFO),
+        header: compile(HEADER),
+        program: compile(PROGRAM),
+        option: compile(OPTION),
+        setenv: compile(SETENV),
+        name: compile(NAME),
+        value: compile(VALUE),
+    }
+});
+
+/// Returns true for the name of a variable or an option whose value is a secret, whatever its prefix.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let words = words(name);
+    let is_secret = |(index, word): (usize, &String)| {
+        let next = words.get(index + 1);
+        // A version of a symbol: IBVERBS_PRIVATE_34.
+        let is_numbered = next.is_some_and(|next| next.bytes().all(|byte| byte.is_ascii_digit()));
+        WORDS.contains(&&**word)
+            || ENDS.iter().any(|end| word.ends_with(end))
+            || (words.len() > 1 && !is_numbered && WORDS_OF_SEVERAL.contains(&&**word))
+            // A personal access token. NCCL's PAT is an algorithm.
+            || (index > 0 && next.is_none() && word == "PAT")
+    };
+    words.last().is_some_and(|last| words.len() == 1 || !ABOUT.contains(&&**last))
+        && words.iter().enumerate().any(is_secret)
+}
+
+/// The words of a name in upper case: those of `HF_TOKEN`, of `api-key` and of `authToken`.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut last = ' ';
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() {
+            let begins = !last.is_ascii_alphanumeric() || (last.is_ascii_lowercase() && character.is_ascii_uppercase());
+            match words.last_mut().filter(|_| !begins) {
+                Some(word) => word.push(character.to_ascii_uppercase()),
+                None => words.push(character.to_ascii_uppercase().to_string()),
+            }
+        }
+        last = character;
+    }
+    words
+}
+
+/// The value of a variable for people: concealed if it is a secret by the variable's name, or has one in it.
+pub(crate) fn shown_value<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
+    if is_secret_name(name) && !is_public(value) { SECRET.into() } else { conceal(value) }
+}
+
+/// A text with `<secret>` in the place of each secret.
+pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
+    if !has_hint(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = Cow::Borrowed(text);
+    let steps: [fn(&str) -> Option<String>; 7] = [
+        |text: &str| changed(&PATTERNS.token, text, |found, _| token(found)),
+        |text: &str| changed(&PATTERNS.userinfo, text, userinfo),
+        |text: &str| changed(&PATTERNS.header, text, |found, _| behind(found)),
+        |text: &str| changed(&PATTERNS.program, text, |found, _| behind(found)),
+        |text: &str| named(&PATTERNS.option, text),
+        |text: &str| named(&PATTERNS.setenv, text),
+        |text: &str| named(&PATTERNS.name, text),
+    ];
+    for step in steps {
+        if let Some(changed) = step(&shown) {
+            shown = Cow::Owned(changed);
+        }
+    }
+    shown
+}
+
+fn has_hint(text: &[u8]) -> bool {
+    let is_here = |start: usize, hint: &str| {
+        text.get(start..start + hint.len()).is_some_and(|part| part.eq_ignore_ascii_case(hint.as_bytes()))
+    };
+    text.iter().enumerate().any(|(start, first)| hints(*first).iter().any(|hint| is_here(start, hint)))
+}
+
+/// The words of a command: the word behind an option that takes a secret is one.
+pub(crate) fn conceal_words(words: &[String]) -> Vec<String> {
+    let mut is_value = false;
+    let mut shown = Vec::with_capacity(words.len());
+    for word in words {
+        let is_secret = is_value && !word.starts_with('-') && !is_public(word);
+        is_value = word.strip_prefix('-').is_some_and(is_secret_name) && !word.contains('=');
+        shown.push(if is_secret { SECRET.to_owned() } else { conceal(word).into_owned() });
+    }
+    shown
+}
+
+/// A line of JSON, or another line, with `<secret>` in the place of each secret. What is JSON stays JSON.
+pub(crate) fn conceal_line(line: &str) -> Cow<'_, str> {
+    if !has_hint(line.as_bytes()) {
+        return Cow::Borrowed(line);
+    }
+    let Ok(value) = serde_json::from_str::<Json>(line) else { return conceal(line) };
+    let mut shown = value.clone();
+    conceal_in(&mut shown, None);
+    if shown == value { Cow::Borrowed(line) } else { Cow::Owned(shown.to_string()) }
+}
+
+/// Conceals secrets in a value, which may have a name.
+fn conceal_in(value: &mut Json, name: Option<&str>) {
+    match value {
+        Json::String(text) => *text = name.map_or_else(|| conceal(text), |name| shown_value(name, text)).into_owned(),
+        Json::Array(values) => {
+            let words: Option<Vec<String>> = values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
+            match words {
+                Some(words) => *values = conceal_words(&words).into_iter().map(Json::from).collect(),
+                None => values.iter_mut().for_each(|value| conceal_in(value, None)),
+            }
+        }
+        Json::Object(values) => {
+            let variable = values.get("name").and_then(Json::as_str).map(str::to_owned);
+            for (key, value) in values.iter_mut() {
+                conceal_in(value, variable.as_deref().filter(|_| key == "value").or(Some(key)));
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+/// The value of a fact; `None` if it has no secret.
+pub(crate) fn concealed(value: &Value) -> Option<Value> {
+    if !may_hold(value) {
+        return None;
+    }
+    let text = |value: &str| match conceal(value) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(shown) => Some(Value::Text(shown)),
+    };
+    let shown = match value {
+        Value::Text(value) => return text(value),
+        Value::List(values) => {
+            let words: Option<Vec<String>> = values.iter().map(as_text).collect();
+            match words {
+                Some(words) => conceal_words(&words).into(),
+                None => {
+                    Value::List(values.iter().map(|value| concealed(value).unwrap_or_else(|| value.clone())).collect())
+                }
+            }
+        }
+        Value::Map(values) => {
+            // An entry is a variable, or the record of one.
+            let variable = values.get("name").and_then(as_text);
+            let entry = |(key, value): (&String, &Value)| {
+                let name = variable.as_ref().filter(|_| key == "value").unwrap_or(key);
+                let shown = match value {
+                    Value::Text(value) => Value::Text(shown_value(name, value).into_owned()),
+                    value => concealed(value).unwrap_or_else(|| value.clone()),
+                };
+                (key.clone(), shown)
+            };
+            Value::Map(values.iter().map(entry).collect())
+        }
+        Value::Bool(_) | Value::Int(_) | Value::Version(_) => return None,
+    };
+    (shown != *value).then_some(shown)
+}
+
+fn may_hold(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => has_hint(text.as_bytes()),
+        Value::List(values) => values.iter().any(may_hold),
+        Value::Map(values) => values.iter().any(|(key, value)| has_hint(key.as_bytes()) || may_hold(value)),
+        Value::Bool(_) | Value::Int(_) | Value::Version(_) => false,
+    }
+}
+
+fn as_text(value: &Value) -> Option<String> {
+    if let Value::Text(text) = value { Some(text.clone()) } else { None }
+}
+
+/// Replaces matches for which `with` returns a text; `None` if nothing changes. It is also given what follows.
+fn changed(pattern: &Regex, text: &str, with: impl Fn(&Captures<'_>, &str) -> Option<String>) -> Option<String> {
+    let mut shown = String::new();
+    let mut end = 0;
+    for found in pattern.captures_iter(text) {
+        let whole = found.get_match();
+        let Some(replaced) = with(&found, text.get(whole.end()..)?) else { continue };
+        shown.push_str(text.get(end..whole.start())?);
+        shown.push_str(&replaced);
+        end = whole.end();
+    }
+    (end > 0).then(|| shown + text.get(end..).unwrap_or_default())
+}
+
+/// Replaces the values behind names of secrets; `None` if nothing changes. Other values may have names in them.
+fn named(pattern: &Regex, text: &str) -> Option<String> {
+    let mut shown = String::new();
+    let (mut end, mut at) = (0, 0);
+    while let Some(found) = pattern.captures_at(text, at) {
+        let start = found.get_match().end();
+        at = found.name("name").map_or(start, |name| name.end());
+        if !is_secret_name(&found["name"]) {
+            continue;
+        }
+        let Some(value) = PATTERNS.value.find(text.get(start..)?) else { continue };
+        let whole = value.as_str();
+        let inner = whole.trim_start_matches('\\');
+        let inner = inner.strip_prefix(['"', '\'']).unwrap_or(inner);
+        let start = start + whole.len() - inner.len();
+        let inner = if inner.len() == whole.len() { inner } else { inner.trim_end_matches(['"', '\'']) };
+        let inner = if whole.starts_with('\\') { inner.trim_end_matches('\\') } else { inner };
+        if is_public(inner) || !is_value(&found["between"], whole) {
+            continue;
+        }
+        shown.push_str(text.get(end..start)?);
+        shown.push_str(SECRET);
+        end = start + inner.len();
+        at = end;
+    }
+    (end > 0).then(|| shown + text.get(end..).unwrap_or_default())
+}
+
+/// Conceals what follows a header or an option.
+fn behind(found: &Captures<'_>) -> Option<String> {
+    let before = &found["before"];
+    let value = &found["value"];
+    // A sentence may have the word.
+    let is_word = before.trim_end().eq_ignore_ascii_case("bearer") && value.len() < 16;
+    (!is_word && !is_public(value)).then(|| format!("{before}{SECRET}"))
+}
+
+/// Returns true if a text behind a name is the name's value. Sentences have colons and dashes too, so without quotes a
+/// value behind a colon needs letters and digits.
+fn is_value(between: &str, value: &str) -> bool {
+    let is_quoted = value.starts_with(['"', '\'', '\\']);
+    if between == "=" {
+        return !value.starts_with(['=', '>', '~']);
+    }
+    if between.contains('=') {
+        return is_quoted;
+    }
+    if between.contains(':') {
+        let is_random = value.len() >= 8
+            && value.bytes().any(|byte| byte.is_ascii_digit())
+            && value.bytes().any(|byte| byte.is_ascii_alphabetic());
+        return is_quoted || (is_random && !value.starts_with(['/', '.']));
+    }
+    !value.starts_with('-')
+}
+
+/// Returns true for a value that is no secret: a word such as `true`, a short number, a reference to a variable.
+fn is_public(value: &str) -> bool {
+    let is_reference = |value: &str| {
+        let name = value.strip_prefix('$').unwrap_or_default();
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let is_number = value.len() <= 3 && value.bytes().all(|byte| byte.is_ascii_digit());
+    PUBLIC.iter().any(|word| value.eq_ignore_ascii_case(word))
+        || is_number
+        || is_reference(value)
+        || value.starts_with("$(")
+        || value.starts_with("${{")
+}
+
+fn token(found: &Captures<'_>) -> Option<String> {
+    let text = found.get_match().as_str();
+    // Names of packages begin so too: sk-learn-contrib-something.
+    let is_name = text.starts_with("sk-") && !text.bytes().any(|byte| byte.is_ascii_digit());
+    (!is_name).then(|| SECRET.to_owned())
+}
+
+fn userinfo(found: &Captures<'_>, rest: &str) -> Option<String> {
+    let scheme = &found["before"];
+    let is_of_web = scheme.ends_with("http://") || scheme.ends_with("https://");
+    // The digest of an image is no host, and ssh knows only the user.
+    let is_digest = rest.starts_with("sha256:") || rest.starts_with("sha512:");
+    let value = &found["value"];
+    let is_secret = !is_digest && (is_of_web || value.contains(':')) && !value.split(':').all(is_public);
+    is_secret.then(|| format!("{scheme}{SECRET}@"))
+}
+
+#[cfg(test)]
+mod tests;
