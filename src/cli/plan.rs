@@ -12,12 +12,13 @@ use crate::document::{read_text, read_text_from};
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::image::dockerfile::Dockerfile;
+use crate::image::reference::{Reference, transport_of};
 use crate::image::source::AccessOptions;
 use crate::image::{PlatformChoice, RegistryContacts, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
-use crate::model::{FailOn, ImagePath, Limits, StartChoice, counted, suggestion};
+use crate::model::{FailOn, ImagePath, Limits, StartChoice, conceal, counted, suggestion};
 use crate::report::{self, Format, ReportRun, Style};
 
 use super::CliError;
@@ -260,7 +261,7 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
             Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
             _ => read_text(path, limits)?,
         };
-        images.extend(names(&text).map(str::to_owned));
+        images.extend(names(path, &text)?);
     }
     if images.is_empty() {
         return Err(CliError::Usage("--list: no line names an image".to_owned()));
@@ -271,9 +272,22 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
     Ok(images)
 }
 
-/// The lines of a list that name images.
-pub(super) fn names(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+/// The lines of a list that name images. A line that cannot name one is an error, which does not quote it: the path may
+/// lead to a file that holds secrets.
+pub(super) fn names(path: &Path, list: &str) -> Result<Vec<String>, CliError> {
+    let lines = list.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    let is_name = |line: &str| conceal(line) == line && format!("docker://{line}").parse::<Reference>().is_ok();
+    let is_path =
+        |line: &str| ["/", "./", "../"].iter().any(|begin| line.starts_with(begin)) || Path::new(line).exists();
+    let name = |(line, number): (&str, usize)| {
+        if transport_of(line).is_some() || is_path(line) || is_name(line) {
+            return Ok(line.to_owned());
+        }
+        let file = if path.as_os_str() == "-" { Path::new("standard input") } else { path };
+        let what = "expected the name of an image or an existing file";
+        Err(CliError::Usage(format!("{}:{number}: {what}", file.display())))
+    };
+    lines.map(name).collect()
 }
 
 /// Returns true if the image is an archive on standard input.

@@ -15,12 +15,15 @@ use serde::de::DeserializeOwned;
 use serde_yaml::Location;
 pub(crate) use serde_yaml::Spanned;
 
-use crate::model::suggestion;
+use crate::model::{conceal, suggestion, without_content};
 
 pub(crate) use entries::Entries;
 pub(crate) use file::{FileError, read_text, read_text_from};
 pub(crate) use node::YamlNode;
 pub(crate) use texts::Texts;
+
+/// Longest unknown name that a message shows.
+const LONGEST_NAME: usize = 40;
 
 /// A text and the name that messages use for it.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +72,7 @@ impl fmt::Display for DocumentError {
             let margin = line.to_string();
             // A tab below each tab keeps the caret aligned, whatever the terminal's tab width.
             let before: String = excerpt.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let excerpt = conceal(excerpt);
             write!(f, "\n  {margin} | {excerpt}\n  {:1$} | {before}{2}", "", margin.len(), "^".repeat(*width))?;
         }
         help.iter().try_for_each(|help| write!(f, "\n  help: {help}"))
@@ -105,7 +109,8 @@ impl Document<'_> {
         let lines = self.text.split_inclusive('\n');
         let before = lines.take_while(|line| !line.starts_with(&format!("{key}:"))).map(str::len).sum::<usize>();
         let start = if before < self.text.len() { before } else { 0 };
-        self.mistake_in(start..start + key.len(), what)
+        let mistake = self.mistake_in(start..start + key.len(), what);
+        if key.is_empty() { mistake.without_excerpt() } else { mistake }
     }
 
     fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> DocumentError {
@@ -141,14 +146,31 @@ impl Document<'_> {
         // The position is shown separately.
         let what = &plain(text.rfind(" at line ").and_then(|end| text.get(..end)).unwrap_or(&text));
         let extent = error.location().map_or(0..0, |location| self.extent(&location));
-        let mistake = self.mistake_in(extent, what);
+        let shown = if is_about_name(what) && self.has_names() { what.clone() } else { without_content(what) };
+        let mistake = self.mistake_in(extent, shown);
         let help = choice(what).and_then(|(wrong, right)| suggestion(wrong, right.into_iter()));
         let help = help.or_else(|| unquoted(what, &mistake.excerpt.line).map(ToOwned::to_owned));
-        DocumentError { help, ..mistake }
+        DocumentError { help, ..mistake.without_excerpt() }
+    }
+
+    /// Returns true for a map, or a list of maps: the form of all files that are read here. The path of a file may lead
+    /// to another one, which must not be quoted.
+    fn has_names(self) -> bool {
+        let read = serde_yaml::from_str_with_options(self.text, options());
+        match read.unwrap_or(YamlNode::Null) {
+            YamlNode::Map(_) => true,
+            YamlNode::List(values) => values.iter().all(|value| matches!(value, YamlNode::Map(_))),
+            YamlNode::Null | YamlNode::Scalar(_) => false,
+        }
     }
 }
 
 impl DocumentError {
+    fn without_excerpt(mut self) -> Self {
+        self.excerpt.line.clear();
+        self
+    }
+
     /// Sets the suggestion.
     #[must_use]
     pub fn help(self, help: Option<String>) -> Self {
@@ -195,6 +217,19 @@ fn locate(raw: &str, value: &str, part: Range<usize>) -> Option<Range<usize>> {
     // An empty part at the end of the value: something is missing there.
     let end = end?;
     Some(start.unwrap_or(end)..end.max(start.unwrap_or(end)))
+}
+
+/// Returns true if a message quotes only a name that cannot be a secret.
+fn is_about_name(message: &str) -> bool {
+    let name =
+        ["unknown field ", "unknown variant ", "duplicate key "].iter().find_map(|what| message.strip_prefix(what));
+    let name = name.map(|name| name.split(", expected ").next().unwrap_or(name).trim_matches('`'));
+    let is_plain = |name: &str| {
+        name.len() <= LONGEST_NAME
+            && name.chars().all(|c| c.is_alphanumeric() || "_-./ ".contains(c))
+            && conceal(name) == name
+    };
+    name.is_some_and(is_plain)
 }
 
 /// Rewrites messages of the YAML parser for users.
@@ -289,10 +324,32 @@ mod tests {
         let mistake = read("chek: true\n").unwrap_err();
         assert_eq!(
             mistake.to_string(),
-            "a.yaml:1:1: unknown field `chek`, expected one of check\n  1 | chek: true\n    | ^^^^\n  help: did you mean check?"
+            "a.yaml:1:1: unknown field `chek`, expected one of check\n  help: did you mean check?"
         );
         assert_eq!(read("\ncheck: [a]\n").map(|rule| rule.check.value).unwrap_err().line, 2);
         assert!(read("").is_err());
+    }
+
+    #[test]
+    fn a_document_of_another_form_is_not_quoted() {
+        for text in [
+            "s3cret\n",
+            "- s3cret\n",
+            "TOKEN=s3cret\0HOME=/root\0",
+            "[default]\nkey = s3cret\n",
+            "{\"auths\": {\"x\": {\"auth\": \"s3cret\"}}}\n",
+            "- name: s3cret\n  user: {token: s3cret}\n",
+            "word 's3cret' \"s3cret\n",
+            "s3cret: [\n",
+            "check: &s3cret a\nb: *s3cret-b\n",
+            "check: !s3cret [a]\n",
+            "ghp_16C7e42F292c6912E7710c838347Ae178B4a: s3cret\n",
+        ] {
+            for mistake in [read(text).unwrap_err(), Document { name: "a", text }.parse::<Vec<u64>>().unwrap_err()] {
+                let told = mistake.to_string();
+                assert!(!told.contains("s3cret") && !told.contains("ghp_"), "{text:?}: {told}");
+            }
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ struct DockerfileStep {
 impl Dockerfile {
     /// Parses a Dockerfile. The error names the line.
     pub fn parse(path: String, text: &str) -> Result<Self, String> {
-        let dockerfile = parse_dockerfile::parse(text).map_err(|error| error.to_string())?;
+        let dockerfile = parse_dockerfile::parse(text).map_err(|error| refusal(text, &error))?;
         let escape = dockerfile.parser_directives.escape.as_ref().map_or('\\', |directive| directive.value.value);
         let stages: Vec<_> = dockerfile.stages().collect();
         let reader = Reader {
@@ -247,6 +247,25 @@ impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
         1 + self.newlines.partition_point(|newline| *newline < offset)
     }
+}
+
+/// Describes why a text is no Dockerfile. Only one that begins as a Dockerfile is quoted, and of it only a word: the path
+/// may lead to a file that holds secrets.
+fn refusal(text: &str, error: &parse_dockerfile::Error) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let first = lines.next().and_then(|line| line.split_once(' ')).map(|(first, _)| first);
+    let is_dockerfile = first.is_some_and(|word| ["FROM", "ARG"].iter().any(|begin| word.eq_ignore_ascii_case(begin)));
+    let said = format!("{error:#}");
+    let is_word = |word: &str| word.len() <= 16 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let what = match said.split_once('\'') {
+        None => said,
+        Some((before, after)) if is_dockerfile && after.split('\'').next().is_some_and(is_word) => {
+            format!("{before}'{after}")
+        }
+        Some((before, _)) => before.trim_end().to_owned(),
+    };
+    let what = if is_dockerfile || error.line() == 0 { what } else { "expected a FROM instruction".to_owned() };
+    if error.line() == 0 { what } else { format!("{what} at line {} column {}", error.line(), error.column()) }
 }
 
 /// The offset of an instruction's keyword.

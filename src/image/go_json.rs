@@ -11,12 +11,24 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Ma
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Error, Number};
 
+use crate::model::without_content;
+
 /// Reads a document.
 ///
 /// # Errors
-/// The bytes are not JSON of the expected form, or an object spells a key that is read in two ways.
-pub(super) fn parse_document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    T::deserialize(serde_json::from_slice::<Json>(bytes)?)
+/// The bytes are not JSON of the expected form, or an object has two keys for one field. The message quotes no value.
+pub(super) fn parse_document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    parse_changed(bytes, |_| {})
+}
+
+/// Like [`parse_document`], after a change.
+pub(super) fn parse_changed<T: DeserializeOwned>(bytes: &[u8], change: impl FnOnce(&mut Json)) -> Result<T, String> {
+    let read = || {
+        let mut document: Json = serde_json::from_slice(bytes)?;
+        change(&mut document);
+        T::deserialize(document)
+    };
+    read().map_err(|error: Error| without_content(&error.to_string()))
 }
 
 /// A JSON value that keeps every key.
@@ -152,16 +164,10 @@ impl<'de> Deserializer<'de> for Json {
         let mut named: Vec<(&str, String, Self)> = Vec::new();
         for (key, value) in entries {
             let Some(field) = fields.iter().find(|field| is_field(&key, field)) else { continue };
-            match named.iter().find(|(other, ..)| other == field) {
-                Some((_, other, _)) if *other == key => {
-                    return Err(Error::custom(format_args!("an object has the key '{field}' twice")));
-                }
-                Some((_, other, _)) => {
-                    let keys = format_args!("'{}' and '{}'", other.escape_debug(), key.escape_debug());
-                    return Err(Error::custom(format_args!("an object has the key '{field}' twice, as {keys}")));
-                }
-                None => named.push((field, key, value)),
+            if let Some((_, other, _)) = named.iter().find(|(other, ..)| other == field) {
+                return Err(Error::custom(format_args!("two keys for one field: '{other}' and '{key}'")));
             }
+            named.push((field, key, value));
         }
         let named = named.into_iter().map(|(field, _, value)| (BorrowedStrDeserializer::new(field), value));
         visitor.visit_map(MapDeserializer::new(named))
@@ -214,7 +220,7 @@ mod tests {
     }
 
     fn parse(text: &str) -> Result<Document, String> {
-        parse_document(text.as_bytes()).map_err(|error| error.to_string())
+        parse_document(text.as_bytes())
     }
 
     #[test]
@@ -229,9 +235,9 @@ mod tests {
     #[test]
     fn a_field_has_one_key() {
         for (text, what) in [
-            (r#"{"layers": ["a"], "LAYERS": ["b"]}"#, "twice, as 'layers' and 'LAYERS'"),
-            (r#"{"layers": [], "inner": {"layers": [], "Layers": []}}"#, "twice, as 'layers' and 'Layers'"),
-            (r#"{"layers": ["a"], "layers": ["b"]}"#, "the key 'layers' twice"),
+            (r#"{"layers": ["a"], "LAYERS": ["b"]}"#, "'layers' and 'LAYERS'"),
+            (r#"{"layers": [], "inner": {"layers": [], "Layers": []}}"#, "'layers' and 'Layers'"),
+            (r#"{"layers": ["a"], "layers": ["b"]}"#, "'layers' and 'layers'"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(what), "{error}");

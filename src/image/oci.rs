@@ -12,7 +12,7 @@ use crate::image::target::Selector;
 use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
-use super::go_json::{Json, parse_document};
+use super::go_json::{parse_changed, parse_document};
 use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, over};
 use super::{ImageError, PlatformChoice};
 
@@ -359,12 +359,8 @@ fn parse_index(bytes: &[u8], name: &str) -> Result<ImageIndex, ImageError> {
 
 /// Parses a manifest. Old registries leave out the media type of the configuration.
 fn parse_manifest(bytes: &[u8], name: &str) -> Result<ImageManifest, ImageError> {
-    let read = || {
-        let mut document: Json = serde_json::from_slice(bytes)?;
-        document.add_missing("config", "mediaType", "");
-        ImageManifest::deserialize(document)
-    };
-    read().map_err(|error: serde_json::Error| ImageError::invalid(format!("{name} is malformed: {error}")))
+    parse_changed(bytes, |document| document.add_missing("config", "mediaType", ""))
+        .map_err(|error| ImageError::invalid(format!("{name} is malformed: {error}")))
 }
 
 fn described_layer(descriptor: &Descriptor) -> Result<DescribedLayer, ImageError> {

@@ -19,6 +19,7 @@ mod io_text;
 mod limits;
 mod linkage;
 mod owner;
+mod parser_message;
 mod path;
 mod platform;
 mod progress;
@@ -56,6 +57,7 @@ pub use linkage::{
     RequiredVersion, SymbolExports, SymbolImport, SymbolImports, SymbolKeys, SymbolLinks, SymbolVersion,
 };
 pub use owner::Owner;
+pub(crate) use parser_message::without_content;
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};

@@ -14,7 +14,7 @@ use super::{Report, ReportRun, RulesInForce};
 use crate::document::DocumentError;
 use crate::facts::Facts;
 use crate::judge::rules::{Judgement, Outcome, RecordedRule, Rule};
-use crate::model::{FailOn, Host, ImageSummary, Owner};
+use crate::model::{FailOn, Host, ImageSummary, Owner, without_content};
 use crate::probe::recording::Recording;
 
 use document::{ReportDocument, StoredJudgement};
@@ -24,7 +24,7 @@ use document::{ReportDocument, StoredJudgement};
 #[non_exhaustive]
 pub enum StoredError {
     /// The line is not JSON of this form.
-    #[error("not a report of `ncclcheck check --format json`: {0}")]
+    #[error("not a report of `ncclcheck check --format json`: {}", without_content(&.0.to_string()))]
     Form(#[from] serde_json::Error),
     /// The report has another form.
     #[error(

@@ -245,3 +245,49 @@ fn a_recording_has_no_secrets() {
         assert_clean(name, &fs::read_to_string(folder.path().join(name)).unwrap());
     }
 }
+
+/// Options that read a file, each with what comes before and after the path.
+const OPTIONS: [&[&str]; 13] = [
+    &["check", "good", "--dockerfile", "FILE"],
+    &["check", "good", "--launch", "FILE"],
+    &["check", "good", "--host", "@FILE"],
+    &["check", "good", "--host-facts", "FILE"],
+    &["check", "good", "--config", "FILE"],
+    &["check", "--list", "FILE"],
+    &["baseline", "check", "FILE", "good"],
+    &["rules", "test", "FILE"],
+    &["report", "FILE"],
+    &["probe", "--from", "FILE"],
+    &["preflight", "--in-place", "--expect", "FILE"],
+    &["audit", "plan", "--store", "store", "--pods", "FILE"],
+    &["check", "docker://registry.invalid/x", "--authfile", "FILE"],
+];
+
+fn with(option: &[&str], file: &str) -> Vec<String> {
+    let good = crate::support::world("good").display().to_string();
+    option.iter().map(|word| if *word == "good" { good.clone() } else { word.replace("FILE", file) }).collect()
+}
+
+#[test]
+fn an_error_about_a_file_of_another_form_does_not_quote_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents = [
+        format!("zq7Xw-token\n{}\n", TOKENS[0]),
+        "GITHUB_TOKEN=zq7Xw-a\0HOME=/root\0NPM_TOKEN=zq7Xw-b\0".to_owned(),
+        "{\"auths\": {\"ghcr.io\": {\"auth\": \"zq7Xw-auth\"}}}\n".to_owned(),
+        "\"zq7Xw-json\"\n".to_owned(),
+    ];
+    // These compile all rules, so one content must do.
+    let is_slow =
+        |option: &&[&str]| ["--launch", "--from", "--pods", "--authfile"].iter().any(|slow| option.contains(slow));
+    for (number, content) in contents.iter().enumerate() {
+        fs::write(folder.path().join("file.yaml"), content).unwrap();
+        for option in OPTIONS.into_iter().filter(|option| number == 1 || !is_slow(option)) {
+            let arguments = with(option, "file.yaml");
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            let output = run_in(folder.path(), &arguments);
+            assert_clean(&format!("{content:?} {}", arguments.join(" ")), &stderr(&output));
+            assert_clean(&arguments.join(" "), &String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}

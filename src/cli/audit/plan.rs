@@ -101,7 +101,7 @@ fn listed(lists: &[PathBuf], limits: &Limits, images: &mut Vec<String>) -> Resul
             Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
             _ => read_text(path, limits)?,
         };
-        images.extend(names(&text).map(str::to_owned));
+        images.extend(names(path, &text)?);
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::cli::{CliError, say};
 use crate::document::{read_text, read_text_from};
 use crate::image::source::AccessOptions;
 use crate::image::survey::{engine_images, repositories, tags};
-use crate::model::Limits;
+use crate::model::{Limits, without_content};
 
 /// Largest list of pods, in bytes. One takes 5 to 20 KB.
 const MOST_PODS: u64 = 1 << 30;
@@ -136,7 +136,8 @@ impl Sources {
             _ => read_text(path, &limits)?,
         };
         let list: PodList = serde_json::from_str(&text).map_err(|error| {
-            let what = format!("--pods {}: not a list of pods: {error}", path.display());
+            let what =
+                format!("--pods {}: not a list of pods: {}", path.display(), without_content(&error.to_string()));
             CliError::Usage(format!("{what}\n  help: kubectl get pods --all-namespaces -o json"))
         })?;
         for pod in &list.items {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Environment, Hasher, bytes_within, cause, open_named, printable, size};
+use crate::model::{Environment, Hasher, bytes_within, cause, open_named, printable, size, without_content};
 
 use super::endpoint::{Endpoint, Tls};
 
@@ -97,7 +97,9 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     };
     let bytes = bytes_within(file, CONFIG_BYTES).map_err(|error| format!("cannot read {shown}: {}", cause(&error)))?;
     let bytes = bytes.ok_or_else(|| format!("cannot read {shown}: it has more than {}", size(CONFIG_BYTES)))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("cannot read {shown}: {error}"))
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| format!("cannot read {shown}: {}", without_content(&error.to_string())))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::image::source::{SourceError, read_bounded};
-use crate::model::{Environment, Limits, open_named, printable};
+use crate::model::{Environment, Limits, open_named, printable, without_content};
 
 /// The store of the system's engines.
 const SYSTEM: &str = "/var/lib/containers/storage";
@@ -112,7 +112,9 @@ fn read((is_users, path): &(bool, PathBuf), limits: &Limits) -> Result<Option<(b
     };
     let bytes = read_bounded(file, limits.document, &what)?;
     let conf = toml::from_str(&String::from_utf8_lossy(&bytes));
-    let conf = conf.map_err(|error| SourceError::invalid(format!("{} is malformed: {error}", path.display())))?;
+    let conf = conf.map_err(|error| {
+        SourceError::invalid(format!("{} is malformed: {}", path.display(), without_content(error.message())))
+    })?;
     Ok(Some((*is_users, conf)))
 }
 

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::layer::scan::{OverlayMarks, OwnProcess};
-use crate::model::{BlobRef, Digest, Limits, OverLimit, open_regular, printable};
+use crate::model::{BlobRef, Digest, Limits, OverLimit, open_regular, printable, without_content};
 
 /// The way in which a store keeps layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,8 +209,9 @@ fn list<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<Vec<T>, Sou
     };
     // A store has one record for each of its layers, so the limit is that of other lists of files.
     let bytes = read_bounded(file, limits.toc, &what)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| SourceError::invalid(format!("{} is malformed: {error}", path.display())))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        SourceError::invalid(format!("{} is malformed: {}", path.display(), without_content(&error.to_string())))
+    })
 }
 
 /// The documents of an image, found by the digests of their bytes.

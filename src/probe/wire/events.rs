@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::conceal_line;
+use crate::model::{conceal_line, without_content};
 
 use super::entrypoint::EntrypointLaunch;
 use super::host_config::{self, HostConfig};
@@ -301,7 +301,7 @@ impl EventLine {
         if !is_of_protocol(line) {
             return Ok(Self::Noise(text.into_owned()));
         }
-        let envelope: Envelope = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let envelope: Envelope = serde_json::from_str(&text).map_err(|error| without_content(&error.to_string()))?;
         if envelope.ncclcheck != PROTOCOL {
             return Err(format!("unsupported protocol version {} (expected {PROTOCOL})", envelope.ncclcheck));
         }

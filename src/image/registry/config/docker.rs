@@ -1,6 +1,6 @@
 //! Docker's `daemon.json`: mirrors of Docker Hub, and registries without verified TLS (dockerd(8)).
 
-use crate::model::open_named;
+use crate::model::{open_named, without_content};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -70,8 +70,9 @@ impl DockerConfig {
         if bytes.trim_ascii().is_empty() {
             return Ok(Self::default());
         }
-        let raw: RawDaemon = serde_json::from_slice(bytes)
-            .map_err(|error| wrong(format!(":{}:{}: {error}", error.line(), error.column())))?;
+        let raw: RawDaemon = serde_json::from_slice(bytes).map_err(|error| {
+            wrong(format!(":{}:{}: {}", error.line(), error.column(), without_content(&error.to_string())))
+        })?;
         let mut mirrors = Vec::new();
         for text in &raw.registry_mirrors {
             let (is_plain, rest) = match text.split_once("://") {

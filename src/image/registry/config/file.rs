@@ -1,6 +1,6 @@
 //! One `registries.conf` file: version 2, and the lists of version 1.
 
-use crate::model::open_named;
+use crate::model::{open_named, without_content};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -111,8 +111,9 @@ impl RegistriesFile {
 
     /// Parses a file's text.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, SourceError> {
-        let raw: RawFile = toml::from_str(text)
-            .map_err(|error| mistake(path, text, error.span().map_or(0, |span| span.start), error.message()))?;
+        let raw: RawFile = toml::from_str(text).map_err(|error| {
+            mistake(path, text, error.span().map_or(0, |span| span.start), &without_content(error.message()))
+        })?;
         let mut file = Self::default();
         for table in &raw.registry {
             file.tables.push(registry_table(table, path, text)?);
