@@ -35,7 +35,7 @@ use crate::document::{DocumentError, FileError};
 use crate::image;
 use crate::judge::{RulebookError, Verdict};
 use crate::layer::cache::ScanCache;
-use crate::model::Environment;
+use crate::model::{Environment, keep_within_folder};
 
 use args::{Arguments, Command};
 
@@ -82,6 +82,9 @@ pub fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
+    if environment.get("CI").is_some() {
+        keep_within_folder();
+    }
     let exit = run(arguments, &environment).unwrap_or_else(|error| {
         complain(&error);
         let passes = matches!(&error, CliError::Audit(error) if error.passes());

@@ -1,28 +1,69 @@
 //! Opening files whose place may hold something else: a FIFO without a writer would block the program for ever.
 
+use std::env::current_dir;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::confined::explained;
 
+static IS_KEPT_WITHIN_FOLDER: AtomicBool = AtomicBool::new(false);
+
 /// Opens a file for reading if it is a regular one. The error is that of the system, or says what is there instead.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     open(path, |kind| kind.is_file())
 }
 
+/// Keeps links below the current folder within it, as those of a repository are: in CI, a checkout may have no `.git`.
+pub(crate) fn keep_within_folder() {
+    IS_KEPT_WITHIN_FOLDER.store(true, Ordering::Relaxed);
+}
+
 /// Opens a file that the user named: a regular file, a device such as `/dev/null`, or a file descriptor of this process
-/// (`<(command)`). The caller bounds what is read.
+/// (`<(command)`). The caller bounds what is read. Whoever writes into a repository can put a link in the place of a file
+/// that the user names, so a link in a repository that leads outside of it, or into its `.git`, is refused.
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     let is_inherited = ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|folder| path.starts_with(folder));
     if is_inherited {
         return File::open(path).map_err(|error| explained(error, path));
     }
-    open(path, |kind| kind.is_file() || kind.is_char_device())
+    let file = open(path, |kind| kind.is_file() || kind.is_char_device())?;
+    let whole = without_dots(&std::path::absolute(path)?);
+    let current = current_dir().ok().filter(|_| IS_KEPT_WITHIN_FOLDER.load(Ordering::Relaxed));
+    let repositories = whole.ancestors().filter(|above| above.join(".git").symlink_metadata().is_ok());
+    let current = current.as_deref().filter(|folder| whole.starts_with(folder));
+    if repositories.chain(current).all(|top| holds(top, &whole)) {
+        return Ok(file);
+    }
+    Err(io::Error::other(
+        "a link leads outside of this repository or into its .git\n  help: name the file itself to allow it",
+    ))
+}
+
+/// Returns true if a file whose path is below a folder is there, without links that lead elsewhere.
+fn holds(top: &Path, path: &Path) -> bool {
+    let (Ok(real), Ok(real_top)) = (path.canonicalize(), top.canonicalize()) else { return false };
+    // Git keeps credentials there.
+    let is_of_git = |path: &Path| path.iter().any(|part| part == ".git");
+    real.strip_prefix(real_top).is_ok_and(|rest| !is_of_git(rest) || path.strip_prefix(top).is_ok_and(is_of_git))
+}
+
+/// An absolute path without `.` and `..`, as it is written: a link may be before them.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
 }
 
 fn open(path: &Path, is_wanted: impl Fn(std::fs::FileType) -> bool) -> io::Result<File> {

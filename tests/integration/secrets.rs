@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::support::{layout, run_in, stderr};
+use crate::support::{layout, run_in, run_with, stderr};
 
 /// What every planted secret contains, unless its form has no room for it.
 const MARK: &str = "zq7Xw";
@@ -263,6 +263,9 @@ const OPTIONS: [&[&str]; 13] = [
     &["check", "docker://registry.invalid/x", "--authfile", "FILE"],
 ];
 
+const REFUSED: &str =
+    "a link leads outside of this repository or into its .git\n  help: name the file itself to allow it";
+
 fn with(option: &[&str], file: &str) -> Vec<String> {
     let good = crate::support::world("good").display().to_string();
     option.iter().map(|word| if *word == "good" { good.clone() } else { word.replace("FILE", file) }).collect()
@@ -290,4 +293,61 @@ fn an_error_about_a_file_of_another_form_does_not_quote_it() {
             assert_clean(&arguments.join(" "), &String::from_utf8_lossy(&output.stdout));
         }
     }
+}
+
+#[test]
+fn a_link_does_not_lead_out_of_a_repository() {
+    let outer = tempfile::tempdir().unwrap();
+    let repository = outer.path().join("repository");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    fs::create_dir(repository.join("folder")).unwrap();
+    fs::write(outer.path().join("outside"), "FROM x\nRUN y\n").unwrap();
+    fs::write(repository.join(".git/config"), "FROM x\n").unwrap();
+    fs::write(repository.join("inside"), "FROM x\n").unwrap();
+    symlink("../outside", repository.join("out")).unwrap();
+    symlink("/proc/self/environ", repository.join("environ")).unwrap();
+    symlink(outer.path(), repository.join("folder/up")).unwrap();
+    symlink(".git/config", repository.join("config")).unwrap();
+    symlink("inside", repository.join("in")).unwrap();
+    let said = |option: &[&str], file: &str| {
+        let arguments = with(option, file);
+        stderr(&run_in(&repository, &arguments.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    for option in OPTIONS.iter().filter(|option| !option.contains(&"--authfile") && !option.contains(&"test")) {
+        let said = said(option, "environ");
+        assert!(said.contains(REFUSED), "{option:?}: {said}");
+    }
+    let launch: &[&str] = &["check", "good", "--launch", "FILE"];
+    for file in ["out", "folder/up/outside", "config"] {
+        assert!(said(launch, file).contains(REFUSED), "{file}: {}", said(launch, file));
+    }
+    // What the repository holds, and what the user names, is read.
+    let outside = outer.path().join("outside").display().to_string();
+    for file in ["in", "inside", "../outside", &outside, ".git/config"] {
+        assert!(!said(launch, file).contains("error"), "{file}: {}", said(launch, file));
+    }
+    let stdin = run_with(&[], &["check", "--list", "-"], Some(b"zq7Xw=\n"));
+    assert!(
+        stderr(&stdin).contains("standard input:1: expected the name of an image or an existing file"),
+        "{}",
+        stderr(&stdin)
+    );
+}
+
+#[test]
+fn in_ci_a_checkout_needs_no_git_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    symlink("/proc/self/environ", &link).unwrap();
+    let good = crate::support::world("good").display().to_string();
+    let ci = |variables: &[(&str, &str)]| {
+        let script = format!("cd '{}' && exec \"$0\" \"$@\"", folder.path().display());
+        let program = crate::support::program();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]).arg(program).args(["check", "--launch", "link", &good]).env_clear();
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        stderr(&output)
+    };
+    assert!(ci(&[("CI", "true")]).contains("a link leads outside of this repository"), "{}", ci(&[("CI", "true")]));
+    assert!(!ci(&[]).contains("a link leads outside"), "{}", ci(&[]));
 }

@@ -81,7 +81,7 @@ impl PolicyText {
                 let path = way_up.join(name);
                 let is_regular = above.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_file());
                 if !is_regular {
-                    let why = "not a regular file\n  help: name the policy with --config, or use --no-config";
+                    let why = "not a regular file\n  help: name the file itself with --config, or use --no-config";
                     return Err(FileError { path, why: why.to_owned() });
                 }
                 return Self::read_within(&path, Reach::Folder(top.to_owned())).map(Some);
