@@ -82,7 +82,8 @@ limits! {
     /// Bytes of one file of settings or code, such as `/etc/passwd` or a `.pth` file. What is made of them takes up to 70 times as much
     /// memory. torch/__init__.py has 0.1 MB.
     settings_file: u64 = 1 << 20;
-    /// Bytes of the text files that are read of one image. An image with torch 2.9.0 has 3 MB.
+    /// Bytes of the text files that are read of one image, and of the names that its libraries list. An image with torch 2.9.0
+    /// has 3 MB of texts.
     texts: u64 = 96 << 20;
     /// Bytes of one ELF file that are buffered in memory while it is streamed. What exceeds them is spooled.
     elf_kept: usize = 96 << 20;
@@ -97,6 +98,9 @@ limits! {
     elf_notes: u64 = 4 << 20;
     /// Requested names and searched paths of the dynamic loader in one process. `import torch` needs several thousand.
     loader_steps: usize = 100_000;
+    /// Lines, statements and lookups of the code that one Python runs before it imports torch, such as `.pth` files, which have
+    /// some ten lines in real images.
+    python_steps: usize = 100_000;
     /// Size of a library that is spooled to a temporary file for random access, in bytes. libtorch_cpu.so has 0.4 to 0.6
     /// GB, libtensorflow_cc.so 1.1 GB.
     spool: u64 = 4 << 30;

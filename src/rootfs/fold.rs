@@ -72,6 +72,7 @@ impl RootFs {
             read: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
+            python_steps: limits.python_steps,
             unknown: None,
             notes: Vec::new(),
             ambiguities: ImageAmbiguities::of(&layers),

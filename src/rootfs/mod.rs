@@ -8,6 +8,7 @@ mod listing;
 pub mod loader;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use crate::layer::scan::LayerScan;
@@ -28,6 +29,8 @@ pub struct RootFs {
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
     loader_steps: usize,
+    /// The steps that the start of one Python may take ([`Limits::python_steps`](crate::model::Limits)).
+    pub python_steps: usize,
     /// The reason why the content of a layer is unknown: any file may then be another one, or missing.
     pub unknown: Option<Gap>,
     /// Harmless oddities of the layers: whiteouts without a name, hard links to missing files.
@@ -176,6 +179,15 @@ impl RootFs {
     pub fn names(&self, path: &ImagePath) -> impl Iterator<Item = &[u8]> {
         let children = self.resolve(path).ok().and_then(|(_, folder)| self.children(folder));
         children.into_iter().flat_map(|children| children.keys().map(|name| &**name))
+    }
+
+    /// Names in a directory that begin with `prefix`, sorted.
+    pub fn names_with(&self, path: &ImagePath, prefix: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let children = self.resolve(path).ok().and_then(|(_, folder)| self.children(folder));
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let names =
+            children.into_iter().flat_map(move |children| children.range::<[u8], _>(from).map(|(name, _)| &**name));
+        names.take_while(move |name| name.starts_with(prefix))
     }
 
     /// The regular files with findings or gaps, under their own names (symlinks are not followed), sorted by path.

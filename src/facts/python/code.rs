@@ -68,6 +68,9 @@ const HARMLESS_CALLS: &[&str] = &["pass", "apport_python_hook.install()", "cover
 /// The effects of one line of a `.pth` file; `None` if it is not understood.
 pub(super) fn line(line: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     let line = line.trim();
+    if !scope.budget.spend_on_text(line.len()) {
+        return None;
+    }
     let is = |pattern: &std::sync::LazyLock<regex::bytes::Regex>| pattern.is_match(line.as_bytes());
     if is(&NAMESPACE) || is(&DISTUTILS) {
         return Some(Vec::new());
@@ -159,6 +162,7 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::budget::StartBudget;
     use super::*;
     use crate::model::ImagePath;
 
@@ -173,6 +177,7 @@ mod tests {
             file: None,
             variable: &none,
             names: &BTreeMap::new(),
+            budget: &StartBudget::new(1_000),
         })
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::ImagePath;
 
+use super::budget::StartBudget;
+
 /// Values of names in the process that evaluates an expression.
 #[derive(Clone, Copy)]
 pub(super) struct CodeScope<'s> {
@@ -21,10 +23,18 @@ pub(super) struct CodeScope<'s> {
     pub(super) variable: &'s dyn Fn(&str) -> Option<String>,
     /// Variables of the code.
     pub(super) names: &'s BTreeMap<String, String>,
+    /// What the code may cost.
+    pub(super) budget: &'s StartBudget,
 }
 
-/// The string that an expression gives; `None` if it is not understood.
+/// Most brackets within one another. CPython's tokenizer takes 200; folders are named with a few.
+const NESTING: u32 = 50;
+
+/// The string that an expression gives; `None` if it is not understood, or once the steps are spent.
 pub(super) fn string(text: &str, scope: &CodeScope<'_>) -> Option<String> {
+    if !scope.budget.spend_on_text(text.len()) {
+        return None;
+    }
     let parts = split(text, '+')?;
     parts.into_iter().map(|part| term(part.trim(), scope)).collect()
 }
@@ -41,7 +51,7 @@ fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
         return Some(text);
     }
     if let Some(text) = scope.names.get(text) {
-        return Some(text.clone());
+        return scope.budget.spend_on_text(text.len()).then(|| text.clone());
     }
     let path = |path: &ImagePath| format!("/{}", String::from_utf8_lossy(path.as_bytes()));
     match text {
@@ -101,7 +111,7 @@ fn literal(text: &str) -> Option<String> {
     (!inner.contains([quote, '\\'])).then(|| inner.to_owned())
 }
 
-/// Splits at a separator outside of quotes and brackets; `None` if they are unbalanced.
+/// Splits at a separator outside of quotes and brackets; `None` if they are unbalanced or too many within one another.
 pub(super) fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut start, mut depth, mut quote) = (0, 0_u32, None);
@@ -109,7 +119,8 @@ pub(super) fn split(text: &str, separator: char) -> Option<Vec<&str>> {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
             (None, '\'' | '"') => quote = Some(character),
-            (None, '(' | '[' | '{') => depth += 1,
+            (None, '(' | '[' | '{') if depth < NESTING => depth += 1,
+            (None, '(' | '[' | '{') => return None,
             (None, ')' | ']' | '}') => depth = depth.checked_sub(1)?,
             (None, _) if character == separator && depth == 0 => {
                 parts.push(text.get(start..at)?);
@@ -139,6 +150,7 @@ mod tests {
             file: Some(&file),
             variable: &variable,
             names: &BTreeMap::from([("HERE".to_owned(), "/here".to_owned())]),
+            budget: &StartBudget::new(1_000),
         };
         for (text, value) in [
             ("'/srv/a b'", Some("/srv/a b")),
@@ -176,5 +188,8 @@ mod tests {
         assert_eq!(split("a'", ';'), None);
         assert_eq!(split("a)", ';'), None);
         assert_eq!(split("", ';').unwrap(), [""]);
+        let nested = |depth| "(".repeat(depth) + &")".repeat(depth);
+        assert!(split(&nested(50), ';').is_some());
+        assert_eq!(split(&nested(51), ';'), None);
     }
 }

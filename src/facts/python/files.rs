@@ -7,6 +7,7 @@ use crate::rootfs::{Credentials, FileAccess, Refusal, RootFs};
 
 use super::super::start::ProcessState;
 use super::super::text;
+use super::budget::StartBudget;
 
 /// The files of the image as a process sees them.
 #[derive(Debug)]
@@ -17,12 +18,15 @@ pub(in crate::facts) struct ProcessFiles<'a> {
     who: Option<Credentials>,
     /// Why an access may have been refused that counted as allowed.
     doubt: RefCell<Option<Gap>>,
+    /// What the process may cost.
+    pub(super) budget: StartBudget,
 }
 
 impl<'a> ProcessFiles<'a> {
     pub(in crate::facts) fn of(rootfs: &'a RootFs, state: &ProcessState) -> Self {
         let who = state.user.as_ref().ok().and_then(super::super::start::ContainerUser::credentials);
-        Self { rootfs, directory: state.directory.clone(), who, doubt: RefCell::default() }
+        let budget = StartBudget::new(rootfs.python_steps);
+        Self { rootfs, directory: state.directory.clone(), who, doubt: RefCell::default(), budget }
     }
 
     /// The same files with every permission.
@@ -64,11 +68,18 @@ impl<'a> ProcessFiles<'a> {
 
     /// Names in a directory, sorted; empty if the process cannot list it.
     pub(super) fn names(&self, folder: &ImagePath) -> Vec<&'a [u8]> {
-        if self.rootfs.is_directory(folder) && self.may(folder, FileAccess::Read) {
-            self.rootfs.names(folder).collect()
-        } else {
-            Vec::new()
-        }
+        if self.lists(folder) { self.rootfs.names(folder).collect() } else { Vec::new() }
+    }
+
+    /// Names in a directory that begin with `prefix`, sorted; empty if the process cannot list it.
+    pub(super) fn names_with(&self, folder: &ImagePath, prefix: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let listed = self.lists(folder).then_some(folder);
+        listed.into_iter().flat_map(move |folder| self.rootfs.names_with(folder, prefix))
+    }
+
+    /// True if the process can list a directory.
+    pub(super) fn lists(&self, folder: &ImagePath) -> bool {
+        self.rootfs.is_directory(folder) && self.may(folder, FileAccess::Read)
     }
 
     /// The content of a file; absent if the process cannot read it.

@@ -1,5 +1,6 @@
 //! The Python that the image starts, and the directories that it imports from.
 
+mod budget;
 mod code;
 mod editable;
 mod expression;
@@ -14,6 +15,8 @@ mod search;
 mod site;
 mod venv;
 mod version;
+
+use std::collections::BTreeSet;
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFs;
@@ -99,7 +102,19 @@ impl Python {
             Ok(real) => python.compute(files, &real),
             Err(gap) => Err(gap),
         };
-        Some(python)
+        // A path that was not followed to its end is as good as none.
+        Some(match files.budget.gap() {
+            None => python,
+            Some(gap) => Self {
+                minor: None,
+                path: Vec::new(),
+                site_packages: Vec::new(),
+                hooks: Vec::new(),
+                modules: Err(gap.clone()),
+                program: Err(gap),
+                ..python
+            },
+        })
     }
 
     /// What `import NAME` imports, or why it is unknown.
@@ -139,6 +154,7 @@ impl Python {
         self.minor = Some(version.minor);
         let mut options = PathOptions::of(&call, version);
         let start = prefix::prefixes(files, &call, version, &mut options)?;
+        files.budget.spend(site::ENTRY * start.path.len());
         let mut path = SitePath::new(files, &call, version, options, &start);
         if options.site {
             path.run(&start);
@@ -161,23 +177,24 @@ impl Python {
             };
             path.opaque.push(file);
         }
-        let SitePath { entries, packages, hooks, opaque, finders, gap, unreadable_mark, .. } = path;
+        let SitePath { entries, packages, hooks, opaque, finders, unreadable_mark, .. } = path;
         self.unreadable_mark = unreadable_mark;
-        for entry in entries.iter().filter(|entry| files.is_directory(entry)) {
-            if !self.path.contains(entry) {
-                self.path.push(entry.clone());
-            }
-        }
+        self.path = each_once(entries.iter().filter(|entry| files.is_directory(entry)).cloned());
         let is_standard = |entry: &ImagePath| *entry == start.standard || entry.file_name() == b"lib-dynload";
         let is_own = |entry: &ImagePath| own.as_ref() == Some(entry);
         let is_of_packages = |entry: &&ImagePath| packages.contains(entry) || !(is_standard(entry) || is_own(entry));
         self.site_packages = self.path.iter().filter(is_of_packages).cloned().collect();
-        self.hooks = hooks;
-        self.hooks.dedup();
+        self.hooks = each_once(hooks);
         let archive = start.base[0].join(start.libraries.as_bytes()).join(&version.archive());
-        let gap = gap.or_else(|| files.doubt());
-        Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap })
+        let (finders, opaque) = (each_once(finders), each_once(opaque));
+        Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap: files.doubt() })
     }
+}
+
+/// The paths in their order, without repetitions.
+fn each_once(paths: impl IntoIterator<Item = ImagePath>) -> Vec<ImagePath> {
+    let mut known = BTreeSet::new();
+    paths.into_iter().filter(|path| known.insert(path.clone())).collect()
 }
 
 pub(super) static PRODUCER: Producer = Producer {

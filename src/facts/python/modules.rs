@@ -34,6 +34,9 @@ pub(super) fn find(
 ) -> Option<Importable> {
     let mut namespace = None;
     for entry in entries {
+        if !files.budget.spend(1) {
+            return None;
+        }
         match in_entry(files, version, entry, name) {
             Some(Importable::Namespace(folder)) => {
                 namespace.get_or_insert(folder);
@@ -52,13 +55,12 @@ pub(super) fn in_entry(
     entry: &ImagePath,
     name: &str,
 ) -> Option<Importable> {
-    let names = files.names(entry);
     // A directory that cannot be listed has nothing.
-    if names.is_empty() {
+    if !files.lists(entry) {
         return None;
     }
     let package = entry.join(name.as_bytes());
-    let is_directory = names.contains(&name.as_bytes()) && files.is_directory(&package);
+    let is_directory = files.is_directory(&package);
     if is_directory && let Some(init) = code(files, version, &package, "__init__") {
         return Some(Importable::Package(package, init));
     }
@@ -71,8 +73,7 @@ pub(super) fn in_entry(
 /// The file of a module in a directory: an extension, then source, then bytecode.
 fn code(files: &ProcessFiles<'_>, version: PythonVersion, folder: &ImagePath, name: &str) -> Option<ImagePath> {
     let own = format!("{name}.cpython-3{}{}-", version.minor, version.mark());
-    let names = files.names(folder);
-    let tagged = names.iter().find(|file| file.starts_with(own.as_bytes()) && file.ends_with(b".so"));
+    let tagged = files.names_with(folder, own.as_bytes()).find(|file| file.ends_with(b".so"));
     let tagged = tagged.map(|file| folder.join(file)).filter(|file| files.is_file(file));
     tagged.or_else(|| {
         let suffixes = ["abi3.so", "so", "py", "pyc"].into_iter();

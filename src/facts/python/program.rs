@@ -72,6 +72,9 @@ pub(super) fn effects(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffec
         let parts = split(&line, ';').unwrap_or_else(|| vec![&line]);
         for part in parts {
             let statement = part.trim();
+            if !scope.budget.spend_on_text(statement.len()) {
+                return None;
+            }
             if TORCH.is_match(statement.as_bytes()) {
                 return Some(effects);
             }
@@ -146,6 +149,7 @@ fn lines(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::StartBudget;
     use super::PathEffect::{Append, Insert};
     use super::*;
 
@@ -160,6 +164,7 @@ mod tests {
             file: Some(&file),
             variable: &none,
             names: &BTreeMap::new(),
+            budget: &StartBudget::new(1_000),
         };
         effects(text, &scope)
     }

@@ -4,7 +4,7 @@ mod dialect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Fact, Gap, ImagePath};
+use crate::model::{Fact, ImagePath};
 
 use super::super::start::PythonCall;
 use super::code::{self, PathEffect};
@@ -19,6 +19,15 @@ use super::version::PythonVersion;
 
 use dialect::SiteDialect;
 
+/// Most calls of `site.addsitedir` within one another. CPython ends at some 300 with an error of recursion.
+const DEPTH: usize = 20;
+
+/// Steps that an entry of `sys.path` costs: each import looks for several files in it.
+pub(super) const ENTRY: usize = 10;
+
+/// Names of a directory, or comparisons of paths, that cost a step.
+const NAMES: usize = 16;
+
 /// `sys.path` while `site` runs, and what was learned on the way.
 pub(super) struct SitePath<'w> {
     files: &'w ProcessFiles<'w>,
@@ -32,7 +41,7 @@ pub(super) struct SitePath<'w> {
     pub(super) entries: Vec<ImagePath>,
     known: BTreeSet<ImagePath>,
     /// The entries in which packages are installed.
-    pub(super) packages: Vec<ImagePath>,
+    pub(super) packages: BTreeSet<ImagePath>,
     /// Files that run code.
     pub(super) hooks: Vec<ImagePath>,
     /// Files that may change the search for modules in a way that is not understood.
@@ -43,8 +52,8 @@ pub(super) struct SitePath<'w> {
     eggs: Option<(usize, usize)>,
     /// A mark of the virtual environment that cannot be read.
     pub(super) unreadable_mark: Option<ImagePath>,
-    /// Why a directory of the user is unknown.
-    pub(super) gap: Option<Gap>,
+    /// How many calls of `site.addsitedir` are within one another.
+    depth: usize,
 }
 
 impl<'w> SitePath<'w> {
@@ -65,13 +74,13 @@ impl<'w> SitePath<'w> {
             prefix,
             entries: start.path.clone(),
             known: BTreeSet::new(),
-            packages: Vec::new(),
+            packages: BTreeSet::new(),
             hooks: Vec::new(),
             opaque: Vec::new(),
             finders: Vec::new(),
             eggs: None,
             unreadable_mark: None,
-            gap: None,
+            depth: 0,
         }
     }
 
@@ -161,18 +170,27 @@ impl<'w> SitePath<'w> {
     }
 
     /// `site.addsitedir`: adds a directory, and what its `.pth` files name.
+    ///
+    /// CPython reads the `.pth` files of a folder as often as it is added, also of one that is on the path already, so that a
+    /// file that adds its own folder ends with an error of recursion.
     fn add_site(&mut self, folder: &ImagePath) {
+        if self.depth > DEPTH {
+            let why = format!("{folder}: more than {DEPTH} site directories add one another");
+            return self.files.budget.refuse(why);
+        }
         if self.known.insert(folder.clone()) {
-            self.entries.push(folder.clone());
+            self.add_entry(self.entries.len(), folder.clone());
         }
-        if !self.packages.contains(folder) {
-            self.packages.push(folder.clone());
-        }
+        self.packages.insert(folder.clone());
         let hides = self.dialect.hides_dot_files;
         let files = self.files;
-        let names = files.names(folder).into_iter();
-        for name in names.filter(|name| name.ends_with(b".pth") && !(hides && name.starts_with(b"."))) {
+        let names = files.names(folder);
+        files.budget.spend(names.len() / NAMES);
+        for name in names.into_iter().filter(|name| name.ends_with(b".pth") && !(hides && name.starts_with(b"."))) {
             let file = folder.join(name);
+            if !files.budget.spend_on_text(file.as_bytes().len()) {
+                return;
+            }
             match files.text(&file) {
                 Fact::Seen { value, .. } => self.add_lines(folder, &file, &String::from_utf8_lossy(value)),
                 Fact::Absent => {
@@ -191,12 +209,17 @@ impl<'w> SitePath<'w> {
     fn add_lines(&mut self, folder: &ImagePath, file: &ImagePath, text: &str) {
         let text = text.strip_prefix('\u{feff}').filter(|_| self.version.minor >= 13).unwrap_or(text);
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+            if !self.files.budget.spend_on_text(line.len()) {
+                return;
+            }
             if line.starts_with("import ") || line.starts_with("import\t") {
                 if self.hooks.last() != Some(file) {
                     self.hooks.push(file.clone());
                 }
                 let Some(effects) = self.scoped(Some(folder), None, |scope| code::line(line, scope)) else {
-                    self.opaque.push(file.clone());
+                    if self.opaque.last() != Some(file) && self.files.budget.spend_on_text(file.as_bytes().len()) {
+                        self.opaque.push(file.clone());
+                    }
                     continue;
                 };
                 // An error ends the file.
@@ -208,9 +231,17 @@ impl<'w> SitePath<'w> {
             let entry = folder.join(line.trim_end().as_bytes());
             if !self.known.contains(&entry) && self.files.exists(&entry) {
                 self.known.insert(entry.clone());
-                self.entries.push(entry.clone());
-                self.packages.push(entry);
+                self.add_entry(self.entries.len(), entry.clone());
+                self.packages.insert(entry);
             }
+        }
+    }
+
+    /// Adds an entry to `sys.path`, if steps are left for it.
+    fn add_entry(&mut self, place: usize, entry: ImagePath) {
+        let budget = &self.files.budget;
+        if budget.spend(ENTRY) && budget.spend_on_text(entry.as_bytes().len()) {
+            self.entries.insert(place, entry);
         }
     }
 
@@ -237,6 +268,7 @@ impl<'w> SitePath<'w> {
             file,
             variable: &variable,
             names: &BTreeMap::new(),
+            budget: &self.files.budget,
         })
     }
 
@@ -253,26 +285,32 @@ impl<'w> SitePath<'w> {
                 let length = self.entries.len();
                 let back = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
                 let place = if index < 0 { length.saturating_sub(back) } else { back.min(length) };
-                self.entries.insert(place, entry.clone());
-                self.packages.insert(0, entry);
+                self.add_entry(place, entry.clone());
+                self.packages.insert(entry);
             }
             PathEffect::Append(entry) => {
                 let entry = path(&entry);
-                self.entries.push(entry.clone());
-                self.packages.push(entry);
+                self.add_entry(self.entries.len(), entry.clone());
+                self.packages.insert(entry);
             }
             PathEffect::Remove(entry) => {
                 let entry = path(&entry);
+                self.files.budget.spend(self.entries.len() / NAMES);
                 let Some(place) = self.entries.iter().position(|known| *known == entry) else { return false };
                 self.entries.remove(place);
-                self.packages.retain(|known| *known != entry);
+                self.packages.remove(&entry);
             }
             PathEffect::AddSite(entry) => {
                 let entry = path(&entry);
                 // It is called without the directories that are known so far.
+                if !self.files.budget.spend(self.entries.len()) {
+                    return false;
+                }
                 let existing = self.entries.iter().filter(|entry| self.files.exists(entry)).cloned().collect();
                 let known = std::mem::replace(&mut self.known, existing);
+                self.depth += 1;
                 self.add_site(&entry);
+                self.depth -= 1;
                 self.known = known;
             }
             PathEffect::MarkEggs => {
@@ -281,11 +319,13 @@ impl<'w> SitePath<'w> {
             }
             PathEffect::MoveEggs => {
                 let Some((mark, front)) = self.eggs else { return false };
+                if !self.files.budget.spend(self.entries.len()) {
+                    return false;
+                }
                 let moved: Vec<_> = self.entries.drain(mark.min(self.entries.len())..).collect();
                 let place = front.min(self.entries.len());
                 self.eggs = Some((mark, front + moved.len()));
-                self.packages.retain(|entry| !moved.contains(entry));
-                self.packages.splice(0..0, moved.iter().cloned());
+                self.packages.extend(moved.iter().cloned());
                 self.entries.splice(place..place, moved);
             }
             PathEffect::Needs(name) => {

@@ -1,3 +1,4 @@
+mod budget;
 mod imports;
 mod real;
 

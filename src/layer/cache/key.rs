@@ -55,13 +55,14 @@ impl Scanner {
             elf_strings,
             elf_notes,
             spool,
-            // These bound documents, which are read before a scan, and the merge and the loader, which come after it.
+            // These bound documents, which are read before a scan, and the merge, the loader and Python, which come after it.
             document: _,
             nesting: _,
             indexes: _,
             images: _,
             layers: _,
             loader_steps: _,
+            python_steps: _,
             symlinks: _,
             // This bounds what an engine says of images.
             engine_answer: _,
@@ -121,6 +122,7 @@ mod tests {
                 "images",
                 "layers",
                 "loader_steps",
+                "python_steps",
                 "symlinks",
                 "engine_answer",
                 "toc",
