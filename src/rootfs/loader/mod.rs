@@ -62,6 +62,8 @@ type Folders = BTreeMap<Box<[u8]>, Result<NodeId, NoFile>>;
 pub struct Loader<'a> {
     rootfs: &'a RootFs,
     settings: LoaderSettings,
+    /// The directories of [`LoaderSettings::library_path`].
+    library_path: Vec<String>,
     cache: Result<LdSoCache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
@@ -102,7 +104,9 @@ impl<'a> Loader<'a> {
         });
         let preload_file = text(rootfs, "etc/ld.so.preload");
         let has_hwcaps = rootfs.has_name(HWCAPS.as_bytes());
-        Self { rootfs, settings, cache, preload_file, has_hwcaps, folders: RefCell::default() }
+        let library_path = settings.library_path.as_deref().unwrap_or_default();
+        let library_path = library_path.split([':', ';']).map(ToOwned::to_owned).collect();
+        Self { rootfs, settings, library_path, cache, preload_file, has_hwcaps, folders: RefCell::default() }
     }
 
     /// Returns true when the directory of a path is missing, or has no entry for the last component, not even a link.

@@ -11,6 +11,10 @@ use super::search::{ElfMachine, Hit, LibraryCandidate};
 use super::system::{self, LoaderSystem};
 use super::{Bound, CpuLevel, Loader, LoaderSearch, Route, SearchEnd, SearchStep, driver, elf};
 
+/// Mapped objects that count as one step of the loader, which compares each with a requested name. `import torch` maps some
+/// 100.
+const OBJECTS_OF_STEP: usize = 64;
+
 /// A process of the image.
 #[derive(Clone, Debug)]
 pub struct Process<'a> {
@@ -337,6 +341,7 @@ impl<'a> Process<'a> {
     /// Finds a name among the mapped objects, or maps the file that the search finds.
     fn map(&mut self, name: &[u8], by: usize, asked: Requester) -> Result<usize, Stop> {
         self.count_step(name.len())?;
+        self.steps += self.objects.len() / OBJECTS_OF_STEP;
         if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
             self.note(name, asked, Vec::new(), Some(id));
             return Ok(id);

@@ -68,9 +68,9 @@ impl<'a> Process<'a> {
                 return Ok(hit);
             }
         }
-        let library_path = self.loader.settings.library_path.clone().unwrap_or_default();
-        let entries: Vec<_> = library_path.split([':', ';']).map(ToOwned::to_owned).collect();
-        let list = SearchList { entries: &entries, object: 0, route: &|entry| Route::LibraryPath(entry.to_owned()) };
+        let loader = Rc::clone(&self.loader);
+        let entries = &loader.library_path;
+        let list = SearchList { entries, object: 0, route: &|entry| Route::LibraryPath(entry.to_owned()) };
         if let Some(hit) = self.in_list(name, &list, steps)? {
             return Ok(hit);
         }
@@ -256,7 +256,7 @@ impl<'a> Process<'a> {
 
     /// Counts one requested name or one place, which is this long. The trace keeps each, so that each
     /// [`NAME_OF_STEP`] bytes count as one more.
-    pub(super) fn count_step(&mut self, length: usize) -> Result<(), Gap> {
+    pub fn count_step(&mut self, length: usize) -> Result<(), Gap> {
         self.steps += 1 + length / NAME_OF_STEP;
         let limit = self.loader.rootfs.loader_steps;
         if self.steps > limit {
@@ -314,22 +314,25 @@ impl<'a> Process<'a> {
         Ok(FolderLook::Usable(real, file, elf))
     }
 
-    /// Expands the tokens in a string of one object.
-    pub(super) fn expand(&self, text: &[u8], object: usize) -> Result<Vec<u8>, Gap> {
+    /// Expands the tokens in a string of one object. The result counts as steps, by its length.
+    pub(super) fn expand(&mut self, text: &[u8], object: usize) -> Result<Vec<u8>, Gap> {
         if !text.contains(&b'$') {
             return Ok(text.to_vec());
         }
         let opened = self.objects.get(object).map_or(&b"/"[..], |object| &object.opened);
         let folder = opened.iter().rposition(|&byte| byte == b'/').and_then(|slash| opened.get(..slash));
-        let origin = folder.filter(|folder| !folder.is_empty()).unwrap_or(b"/");
+        let origin = folder.filter(|folder| !folder.is_empty()).unwrap_or(b"/").to_vec();
         // On x86-64 it is `haswell` or `xeon_phi` for Intel's processors and `x86_64` for all others
         // (`sysdeps/x86/cpu-features.c`).
         let platform = (self.machine.1 != X86_64).then_some(&b"aarch64"[..]);
-        let tokens = Tokens { origin, lib: self.system.lib(), platform };
-        tokens.expand(text).map_err(|token| {
+        let lib = self.system.lib().map(<[u8]>::to_vec);
+        let tokens = Tokens { origin: &origin, lib: lib.as_deref(), platform };
+        let parts = tokens.expand(text).map_err(|token| {
             let on = if token == "PLATFORM" { "the vendor of the host's processor" } else { "the build of the loader" };
             Gap::new(format!("{}: what ${token} stands for depends on {on}", escape(text)))
-        })
+        })?;
+        self.count_step(parts.iter().map(|part| part.len()).sum())?;
+        Ok(parts.concat())
     }
 
     fn absolute(&self, path: Vec<u8>) -> Result<Vec<u8>, Gap> {

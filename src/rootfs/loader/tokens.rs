@@ -12,24 +12,30 @@ pub(super) struct Tokens<'t> {
 }
 
 impl Tokens<'_> {
-    /// Expands every token in `text`; an error names a token without a known value. Any other dollar sign stays.
-    pub(super) fn expand(&self, text: &[u8]) -> Result<Vec<u8>, &'static str> {
+    /// The parts of `text` with every token replaced, whose sum can be far longer; an error names a token without a known
+    /// value. Any other dollar sign stays.
+    pub(super) fn expand<'p>(&'p self, text: &'p [u8]) -> Result<Vec<&'p [u8]>, &'static str> {
         let names = [("ORIGIN", Some(self.origin)), ("PLATFORM", self.platform), ("LIB", self.lib)];
-        let mut expanded = Vec::with_capacity(text.len());
+        let mut parts = Vec::new();
         let mut rest = text;
-        while let Some((&byte, behind)) = rest.split_first() {
-            rest = behind;
-            let token = names.iter().find_map(|(name, value)| Some((name, value, after(behind, name)?)));
-            match token.filter(|_| byte == b'$') {
-                None => expanded.push(byte),
+        while let Some(sign) = rest.iter().position(|&byte| byte == b'$') {
+            let (before, behind) = rest.split_at(sign);
+            let (dollar, behind) = behind.split_at(1);
+            parts.push(before);
+            match names.iter().find_map(|(name, value)| Some((name, value, after(behind, name)?))) {
+                None => {
+                    parts.push(dollar);
+                    rest = behind;
+                }
                 Some((name, None, _)) => return Err(name),
                 Some((_, Some(value), after)) => {
-                    expanded.extend_from_slice(value);
+                    parts.push(value);
                     rest = after;
                 }
             }
         }
-        Ok(expanded)
+        parts.push(rest);
+        Ok(parts)
     }
 }
 

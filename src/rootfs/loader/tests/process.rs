@@ -591,3 +591,20 @@ fn steps_are_counted_up_to_a_limit() {
     let why = count(1).unwrap_err();
     assert!(why.starts_with("2 lookups were made for one process, the limit is 1"), "{why}");
 }
+
+#[test]
+fn what_tokens_expand_to_counts_before_it_is_made() {
+    let count = |library_path: &str| {
+        let files = glibc().into_iter().chain([app(&["liba.so"]), ("lib64/liba.so", plain(&[]))]);
+        let entries: Vec<_> = files.collect();
+        let mut rootfs = rootfs(entries);
+        rootfs.loader_steps = 100;
+        let loader = Rc::new(Loader::new(&rootfs, settings(library_path)));
+        Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
+    };
+    // The same directory again is not looked at.
+    let long = "$ORIGIN".repeat(1_000);
+    assert_eq!(count(&long).err(), None);
+    let why = count(&[long.as_str(); 20].join(":")).unwrap_err();
+    assert!(why.contains("the limit is 100"), "{why}");
+}
