@@ -22,6 +22,15 @@ pub(super) struct Recorded {
 pattern!(NAME, r"(?m)^Name: *(\S+) *\r?$");
 pattern!(VERSION, r"(?m)^Version: *(\S+) *\r?$");
 
+/// Most libraries whose owners are kept. The image of torch 2.9.0 has some 3,000.
+const MOST_LIBRARIES: usize = 100_000;
+
+/// Most owners of one library.
+const MOST_OWNERS: usize = 100;
+
+/// Most bytes of the name and the version of an owner.
+const LONGEST: usize = 500;
+
 /// Owners of files, as strings such as `nvidia-nccl-cu12 2.27.5 (wheel)`.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
@@ -97,10 +106,23 @@ impl Packages {
             return None;
         }
         let real = rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
+        let count = self.owners.len();
         let owners = self.owners.entry(real.clone()).or_default();
-        if !owners.iter().any(|known| known == owner) {
-            owners.push(owner.to_owned());
+        if owners.iter().any(|known| known == owner) {
+            return Some(real);
         }
+        if count > MOST_LIBRARIES || owners.len() >= MOST_OWNERS || owner.len() > LONGEST {
+            if owners.is_empty() {
+                self.owners.remove(&real);
+            }
+            let why = format!(
+                "records of packages are read for {MOST_LIBRARIES} libraries with {MOST_OWNERS} owners, each with a name of \
+                 {LONGEST} bytes, and there are more"
+            );
+            self.unread.get_or_insert_with(|| Gap::new(why));
+            return None;
+        }
+        owners.push(owner.to_owned());
         Some(real)
     }
 
@@ -119,7 +141,12 @@ impl Packages {
         for line in record.split(|&b| b == b'\n') {
             let (path, hash, size) = fields(line);
             if let Some(real) = self.own(rootfs, &info.parent().join(path), &owner) {
-                self.recorded.entry(real).or_default().push(Recorded { wheel: wheel.clone(), hash, size });
+                let recorded = self.recorded.entry(real).or_default();
+                let new = Recorded { wheel: wheel.clone(), hash, size };
+                // A wheel has one line for a file.
+                if recorded.last() != Some(&new) && recorded.len() < MOST_OWNERS {
+                    recorded.push(new);
+                }
             }
         }
     }
@@ -128,8 +155,9 @@ impl Packages {
         let name = String::from_utf8_lossy(name);
         let name = name.split(':').next().unwrap_or_default();
         let version = versions.get(name).map_or("", String::as_str);
+        let owner = format!("{name} {version} (dpkg)");
         for line in list.split(|&b| b == b'\n') {
-            self.own(rootfs, &ImagePath::normalise(line), &format!("{name} {version} (dpkg)"));
+            self.own(rootfs, &ImagePath::normalise(line), &owner);
         }
     }
 
@@ -196,6 +224,7 @@ fn whole<'a>(file: &RootFile<'a>) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Limits;
 
     #[test]
     fn a_record_is_read_by_its_fields() {
@@ -209,5 +238,20 @@ mod tests {
         ] {
             assert_eq!(fields(line.as_bytes()), (path.as_bytes(), hash.to_owned(), size), "{line}");
         }
+    }
+
+    #[test]
+    fn owners_are_kept_up_to_limits() {
+        let rootfs = RootFs::fold(Vec::new(), &Limits::default());
+        let mut packages = Packages::default();
+        let (library, other) = (ImagePath::from("lib/liba.so"), ImagePath::from("lib/libb.so"));
+        for number in 0..2 * MOST_OWNERS {
+            packages.own(&rootfs, &library, &format!("a {}", number % MOST_OWNERS));
+        }
+        assert_eq!((packages.owners(&library).len(), packages.unread()), (MOST_OWNERS, None));
+        packages.own(&rootfs, &library, "b");
+        packages.own(&rootfs, &other, &"c".repeat(LONGEST + 1));
+        assert_eq!((packages.owners(&library).len(), packages.owner(&other)), (MOST_OWNERS, None));
+        assert!(packages.unread().unwrap().why.ends_with("and there are more"));
     }
 }

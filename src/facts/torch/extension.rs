@@ -20,7 +20,8 @@ pub(super) fn find(rootfs: &RootFs, python: &Python, folders: &[ImagePath], name
     let is_free = python.program.as_ref().is_ok_and(|program| program.file_name().ends_with(b"t"));
     let machine = machine_of(rootfs, python);
     for folder in folders {
-        let mut names = rootfs.names(folder).map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut names =
+            rootfs.names_with(folder, own.as_bytes()).map(|name| String::from_utf8_lossy(name).into_owned());
         let is_own = |file: &String| {
             let platform = file.strip_prefix(&own).and_then(|rest| rest.strip_suffix(".so"));
             let platform = platform.and_then(|rest| rest.strip_prefix(if is_free { "t-" } else { "-" }));

@@ -213,11 +213,17 @@ impl<'w> Importer<'w> {
 
     /// `torch._preload_cuda_deps`: the library from the first directory in `sys.path` that has it.
     fn preload(&self, import: &mut Import<'_>, preload: &Preload, recipe: &Recipe, caller: usize) -> Result<(), Stop> {
-        let library = self.python.path.iter().map(|folder| self.candidates(folder, preload, recipe));
-        let Some(candidates) = library.into_iter().find(|candidates| !candidates.is_empty()) else {
+        let mut candidates = Vec::new();
+        for folder in &self.python.path {
+            candidates = self.candidates(import, folder, preload, recipe)?;
+            if !candidates.is_empty() {
+                break;
+            }
+        }
+        if candidates.is_empty() {
             let missing = format!("{} not found in the system path", preload.pattern);
             return if preload.required { Err(Stop::Fails(missing)) } else { Ok(()) };
-        };
+        }
         match candidates.as_slice() {
             [only] => load(import, &extension::spelled(only), caller, DlopenMode::NOW).map(|_| ()),
             several => {
@@ -228,7 +234,14 @@ impl<'w> Importer<'w> {
         }
     }
 
-    fn candidates(&self, folder: &ImagePath, preload: &Preload, recipe: &Recipe) -> Vec<ImagePath> {
+    /// The matching files in the first directory that has any. Each name that is compared is a step of the process.
+    fn candidates(
+        &self,
+        import: &mut Import<'_>,
+        folder: &ImagePath,
+        preload: &Preload,
+        recipe: &Recipe,
+    ) -> Result<Vec<ImagePath>, Gap> {
         let nvidia = folder.join(b"nvidia");
         let mut folders = vec![nvidia.join(preload.folder.as_bytes())];
         if let Some(cuda) = self.cuda.as_ref().filter(|_| recipe.in_toolkit) {
@@ -237,13 +250,21 @@ impl<'w> Importer<'w> {
         if recipe.beside {
             folders.push(folder.join(preload.folder.as_bytes()));
         }
-        // The first directory with a match wins.
-        let found = |folder: ImagePath| {
+        for folder in folders {
             let lib = folder.join(b"lib");
-            let names = self.rootfs.names(&lib).filter(|name| matches(preload.pattern.as_bytes(), name));
-            names.map(|name| lib.join(name)).collect::<Vec<_>>()
-        };
-        folders.into_iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
+            let mut found = Vec::new();
+            import.process.count_step(preload.pattern.len())?;
+            for name in self.rootfs.names(&lib) {
+                import.process.count_step(preload.pattern.len())?;
+                if matches(preload.pattern.as_bytes(), name) {
+                    found.push(lib.join(name));
+                }
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     }
 }
 

@@ -32,8 +32,8 @@ pub(super) fn failure(rootfs: &RootFs, package: &ImagePath, init: &[u8]) -> Opti
 
 /// True if a package has a module of this name in any form.
 fn has_module(rootfs: &RootFs, package: &ImagePath, name: &str) -> bool {
-    let is_file = |file: &[u8]| file.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"."));
-    rootfs.names(package).any(is_file) || rootfs.is_directory(&package.join(name.as_bytes()))
+    rootfs.names_with(package, format!("{name}.").as_bytes()).next().is_some()
+        || rootfs.is_directory(&package.join(name.as_bytes()))
 }
 
 /// True for code that only sets constants, so that its import succeeds and maps nothing.

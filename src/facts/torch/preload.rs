@@ -88,14 +88,34 @@ fn preload(captures: &regex::bytes::Captures<'_>) -> Preload {
 
 /// Returns true when a name matches a shell pattern of `*` and `[0-9]`, the only wildcards that these files use.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    if let Some(rest) = pattern.strip_prefix(b"[0-9]") {
-        return name.split_first().is_some_and(|(byte, name)| byte.is_ascii_digit() && matches(rest, name));
+    let (mut pattern, mut name) = (pattern, name);
+    // What follows the last `*`, and where it was tried: what an earlier one could take more, the last can take as well.
+    let mut star = None;
+    loop {
+        if let Some(rest) = pattern.strip_prefix(b"*") {
+            star = Some((rest, name));
+            pattern = rest;
+        } else if let Some(rest) = after_first(pattern, name) {
+            (pattern, name) = rest;
+        } else if pattern.is_empty() && name.is_empty() {
+            return true;
+        } else {
+            let Some((rest, tried)) = star else { return false };
+            let Some((_, next)) = tried.split_first() else { return false };
+            star = Some((rest, next));
+            (pattern, name) = (rest, next);
+        }
     }
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| matches(rest, name))),
-        Some((byte, rest)) => name.split_first().is_some_and(|(first, name)| first == byte && matches(rest, name)),
+}
+
+/// What is left of a pattern and a name if the first byte of the name matches.
+fn after_first<'t>(pattern: &'t [u8], name: &'t [u8]) -> Option<(&'t [u8], &'t [u8])> {
+    let (first, name) = name.split_first()?;
+    if let Some(pattern) = pattern.strip_prefix(b"[0-9]") {
+        return first.is_ascii_digit().then_some((pattern, name));
     }
+    let (byte, pattern) = pattern.split_first()?;
+    (byte == first).then_some((pattern, name))
 }
 
 #[cfg(test)]
@@ -208,8 +228,22 @@ if (USE_RTLD_GLOBAL_WITH_LIBTORCH
             ("libnvrtc.so.*[0-9]", "libnvrtc.alt.so.12", false),
             ("libcudart.so.*[0-9].*[0-9]", "libcudart.so.11.0", true),
             ("libcudart.so.*[0-9].*[0-9]", "libcudart.so.12", false),
+            ("*a*b", "aab", true),
+            ("*ab*", "aaac", false),
+            ("", "", true),
+            ("*", "", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), is_match, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn many_wildcards_take_no_longer_than_one() {
+        let (answer, answered) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (pattern, name) = ("*a".repeat(100) + "b", "a".repeat(250));
+            answer.send(matches(pattern.as_bytes(), name.as_bytes()))
+        });
+        assert_eq!(answered.recv_timeout(std::time::Duration::from_secs(10)), Ok(false));
     }
 }

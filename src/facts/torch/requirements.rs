@@ -1,6 +1,7 @@
 //! Python packages that torch requires (`Requires-Dist` of its metadata), and those without which `import torch` fails.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Fact, ImagePath, Version};
 use crate::rootfs::RootFs;
@@ -30,7 +31,11 @@ const NAMES: &[(&str, &str)] = &[
     ("TypeIs", "4.10"),
 ];
 
+/// Most requirements that are read. Releases of torch have some 30.
+const MOST_REQUIREMENTS: usize = 20_000;
+
 /// Version of an installed package.
+#[derive(Clone)]
 enum InstalledVersion {
     Known(String),
     /// The package has no metadata, or its directory does not name a version.
@@ -45,6 +50,11 @@ struct PackageRequirement {
 
 pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut Draft<'_>) {
     let missing = metadata.and_then(|metadata, at| {
+        let count = headers(metadata).filter(|line| line.starts_with(b"Requires-Dist:")).count();
+        if count > MOST_REQUIREMENTS {
+            let why = format!("torch's metadata has {count} requirements, and at most {MOST_REQUIREMENTS} are read");
+            return Fact::unknown(why);
+        }
         let package = context.torch.imported_as.as_ref();
         let missing = package.and_then(|package| {
             with_python(context.rootfs, context.config, context.python.as_ref(), package, |python| {
@@ -63,8 +73,8 @@ pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut 
 /// The requirements that no installed package fulfills; `None` if Python's version is unknown. NVIDIA's packages are
 /// left out: the loader finds out whether their libraries are missing, wherever they come from.
 fn missing(rootfs: &RootFs, python: &Python, metadata: &[u8]) -> Option<Vec<String>> {
+    let packages = InstalledPackages::on(rootfs, &python.path);
     let environment = MarkerEnvironment { minor: python.minor?, machine: machine_of(rootfs, python) };
-    let of_headers = metadata.split(|&byte| byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
     let applies = |line: &[u8]| {
         let captures = REQUIREMENT.captures(line)?;
         let text = |part: usize| captures.get(part).map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
@@ -72,15 +82,21 @@ fn missing(rootfs: &RootFs, python: &Python, metadata: &[u8]) -> Option<Vec<Stri
         let specifier = text(2)?.replace(['(', ')', ' '], "");
         is_accepted.then_some(PackageRequirement { name: text(1)?, specifier })
     };
-    let requirements = of_headers.filter_map(applies).filter(|one| !normal(one.name.as_bytes()).starts_with("nvidia_"));
-    Some(requirements.filter_map(|requirement| requirement.unmet(rootfs, python)).collect())
+    let requirements =
+        headers(metadata).filter_map(applies).filter(|one| !normal(one.name.as_bytes()).starts_with("nvidia_"));
+    Some(requirements.filter_map(|requirement| requirement.unmet(&packages)).collect())
+}
+
+/// The lines of the headers of metadata.
+fn headers(metadata: &[u8]) -> impl Iterator<Item = &[u8]> {
+    metadata.split(|&byte| byte == b'\n').take_while(|line| !line.trim_ascii().is_empty())
 }
 
 impl PackageRequirement {
     /// The requirement and what is installed instead; `None` if it is met.
-    fn unmet(&self, rootfs: &RootFs, python: &Python) -> Option<String> {
+    fn unmet(&self, packages: &InstalledPackages<'_>) -> Option<String> {
         let Self { name, specifier } = self;
-        match installed(rootfs, python, name) {
+        match packages.version(name) {
             None => Some(format!("{name}{specifier} (not installed)")),
             Some(InstalledVersion::Known(version)) => {
                 (!meets(&version, specifier)).then(|| format!("{name}{specifier} ({version} is installed)"))
@@ -90,23 +106,53 @@ impl PackageRequirement {
     }
 }
 
-/// The installed version of a package, if its directory names one: the first on the path counts. A module without
-/// metadata counts as installed.
-fn installed(rootfs: &RootFs, python: &Python, name: &str) -> Option<InstalledVersion> {
-    let wanted = normal(name.as_bytes());
-    for folder in &python.path {
-        for file in rootfs.names(folder) {
-            let stem = file.strip_suffix(b".dist-info").or_else(|| file.strip_suffix(b".egg-info"));
-            let Some(stem) = stem else { continue };
+/// The packages and modules in the directories of a path.
+struct InstalledPackages<'a> {
+    /// The versions that directories name, by the normal name: the first on the path counts.
+    versions: BTreeMap<String, InstalledVersion>,
+    /// Modules, which count as installed without metadata.
+    modules: BTreeSet<&'a [u8]>,
+}
+
+impl<'a> InstalledPackages<'a> {
+    fn on(rootfs: &'a RootFs, path: &[ImagePath]) -> Self {
+        let mut packages = Self { versions: BTreeMap::new(), modules: BTreeSet::new() };
+        let mut known = BTreeSet::new();
+        // Many entries can be links to one directory.
+        let folders = path.iter().filter_map(|folder| rootfs.real_directory(folder));
+        for folder in folders.filter(|folder| known.insert(folder.clone())) {
+            rootfs.names(&folder).for_each(|name| packages.add(rootfs, &folder, name));
+        }
+        packages
+    }
+
+    fn add(&mut self, rootfs: &RootFs, folder: &ImagePath, file: &'a [u8]) {
+        let is_file = |path: ImagePath| rootfs.open(&path).is_ok();
+        let stem = file.strip_suffix(b".dist-info").or_else(|| file.strip_suffix(b".egg-info"));
+        if let Some(stem) = stem {
             let mut parts = stem.splitn(2, |&byte| byte == b'-');
-            if normal(parts.next().unwrap_or_default()) == wanted {
-                let version = parts.next().map(|part| part.split(|&byte| byte == b'-').next().unwrap_or(part));
-                let version = version.map(|version| String::from_utf8_lossy(version).into_owned());
-                return Some(version.map_or(InstalledVersion::Unknown, InstalledVersion::Known));
-            }
+            let name = normal(parts.next().unwrap_or_default());
+            let version = parts.next().map(|part| part.split(|&byte| byte == b'-').next().unwrap_or(part));
+            let version = version.map(|version| String::from_utf8_lossy(version).into_owned());
+            let version = version.map_or(InstalledVersion::Unknown, InstalledVersion::Known);
+            self.versions.entry(name).or_insert(version);
+        } else if let Some(module) = file.strip_suffix(b".py").or_else(|| file.strip_suffix(b".pyc"))
+            && is_file(folder.join(file))
+        {
+            self.modules.insert(module);
+        }
+        let package = folder.join(file);
+        if [&b"__init__.py"[..], b"__init__.pyc"].into_iter().any(|code| is_file(package.join(code))) {
+            self.modules.insert(file);
         }
     }
-    module(rootfs, &python.path, &wanted).map(|_| InstalledVersion::Unknown)
+
+    /// The installed version of a package, if its directory names one.
+    fn version(&self, name: &str) -> Option<InstalledVersion> {
+        let wanted = normal(name.as_bytes());
+        let module = || self.modules.contains(wanted.as_bytes()).then_some(InstalledVersion::Unknown);
+        self.versions.get(&wanted).cloned().or_else(module)
+    }
 }
 
 /// A package's name without differences in spelling (PyPA specifications, "Names and normalization").
@@ -161,7 +207,8 @@ fn of_typing_extensions(rootfs: &RootFs, python: &Python, captures: &regex::byte
     let Some(file) = module(rootfs, &python.path, MODULE) else {
         return Some(format!("ModuleNotFoundError: No module named '{MODULE}'"));
     };
-    let Some(InstalledVersion::Known(version)) = installed(rootfs, python, MODULE) else { return None };
+    let packages = InstalledPackages::on(rootfs, &python.path);
+    let Some(InstalledVersion::Known(version)) = packages.version(MODULE) else { return None };
     let imported = NAME.captures_iter(captures.get(1)?.as_bytes());
     let mut imported = imported.filter_map(|name| std::str::from_utf8(name.get(1)?.as_bytes()).ok());
     let is_missing = |name: &&str| {
