@@ -37,6 +37,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 /// Length of a variable with which Linux starts no process, in bytes (`MAX_ARG_STRLEN`).
 const LONGEST: usize = 128 << 10;
 
+/// Most factors of all requirements. NVIDIA's base images have some 100.
+const MOST_FACTORS: usize = 5_000;
+
 /// Requirements in an environment, by variable.
 fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if environment.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&&**value)) {
@@ -61,6 +64,11 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if let (Some(version), true) = (version, said.get("NVIDIA_REQUIRE_CUDA").is_none_or(String::is_empty)) {
         let release: Vec<&str> = version.split('.').take(2).collect();
         said.insert("CUDA_VERSION", format!("cuda>={}", release.join(".")));
+    }
+    let factors: usize = said.values().map(|text| text.split([' ', ',']).count()).sum();
+    if factors > MOST_FACTORS {
+        let why = format!("NVIDIA_REQUIRE_* variables have {factors} conditions, and at most {MOST_FACTORS} are read");
+        return Fact::Unknown(Gap::new(why));
     }
     let groups: Groups = said
         .iter()
@@ -304,6 +312,15 @@ mod tests {
         }
         let Fact::Seen { at, .. } = said(&[("CUDA_VERSION", "12")]) else { panic!("nothing is required") };
         assert_eq!(at, [Site::Config("Env CUDA_VERSION".to_owned())]);
+    }
+
+    #[test]
+    fn more_conditions_than_are_read_are_unknown() {
+        let said =
+            |count: usize| said(&[("NVIDIA_REQUIRE_A", &"cuda>=1 ".repeat(count)), ("NVIDIA_REQUIRE_B", "arch>=8")]);
+        assert!(said(4_000).value().is_some());
+        let Fact::Unknown(gap) = said(5_000) else { panic!("more conditions are read") };
+        assert_eq!(gap.why, "NVIDIA_REQUIRE_* variables have 5002 conditions, and at most 5000 are read");
     }
 
     #[test]

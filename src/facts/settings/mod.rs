@@ -142,20 +142,30 @@ impl Settings {
     /// `/etc/environment`, which logins read (pam_env(8)), and the scripts that login shells and `conda activate`
     /// source.
     fn shell_files(&mut self, context: &Context<'_>) {
-        self.file(context, &ImagePath::from("etc/environment"), launch::lines);
+        let mut known = self.all.iter().map(|set| (set.name.clone(), set.site.clone())).collect();
+        self.file(context, &ImagePath::from("etc/environment"), launch::lines, &mut known);
         for (path, _) in context.rootfs.files_named(|name| name.ends_with(b".sh")) {
             let folder = path.parent();
             if folder.as_bytes() == b"etc/profile.d" || folder.ends_with("etc/conda/activate.d") {
-                self.file(context, &path, launch::script);
+                self.file(context, &path, launch::script, &mut known);
+            }
+            // [`Self::bound`] drops the rest.
+            if self.all.len() > MOST {
+                return;
             }
         }
     }
 
-    fn file(&mut self, context: &Context<'_>, path: &ImagePath, read: fn(&str) -> Vec<Assignment>) {
+    fn file(
+        &mut self,
+        context: &Context<'_>,
+        path: &ImagePath,
+        read: fn(&str) -> Vec<Assignment>,
+        known: &mut BTreeSet<(String, Site)>,
+    ) {
         match text(context.rootfs, path) {
             Fact::Seen { value, at } => {
                 let Some(site) = at.first() else { return };
-                let mut known: BTreeSet<_> = self.all.iter().map(|set| (set.name.clone(), set.site.clone())).collect();
                 let settings = read(&String::from_utf8_lossy(value)).into_iter().map(|given| Setting {
                     site: in_line(site, given.line),
                     name: given.name,
