@@ -43,13 +43,23 @@ impl LaunchProgram {
 /// Files that a script sources to enter an environment of Python, which set no variables of a job.
 const ACTIVATE: &[&str] = &["activate", "conda.sh"];
 
+/// Most bytes of a script. Its words take some 100 times as much memory.
+const LONGEST: usize = 1 << 20;
+
 /// Returns the variables that a script passes to the programs that it starts, in script order.
 pub fn script(text: &str) -> Vec<Assignment> {
-    job_script(text).assignments
+    read(text).assignments
 }
 
-/// The same, with notes about what the script takes from elsewhere.
-pub(super) fn job_script(text: &str) -> Launch {
+/// The same, with notes about what the script takes from elsewhere, or why it is not read.
+pub(super) fn job_script(text: &str) -> Result<Launch, String> {
+    if text.len() > LONGEST {
+        return Err(format!("a script has {} bytes, of which at most {LONGEST} are read", text.len()));
+    }
+    Ok(read(text))
+}
+
+fn read(text: &str) -> Launch {
     let mut shell = Shell::default();
     shell.run(text, 1, 0);
     shell.finish()

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::document::{Document, DocumentError, YamlNode};
+use crate::model::size;
 
 use super::command::{job_script, of_words};
 use super::lines::is_name;
@@ -15,6 +16,16 @@ const VARIABLES: &[&str] = &["env", "environment", "envs", "env_vars", "envVars"
 const WORDS: &[&str] = &["entrypoint", "command", "args"];
 /// Keys whose values are scripts: a text, or a list of them.
 const SCRIPTS: &[&str] = &["run", "setup", "commands"];
+
+/// Most bytes of the variables that containers take from ConfigMaps, each as often as it is taken. Linux gives a process at
+/// most 6 MiB of arguments and environment.
+const MOST_TAKEN: usize = 16 << 20;
+
+/// Most documents in texts. Each is parsed with a budget of its own for what its anchors repeat.
+const MOST_TEXTS: usize = 20;
+
+/// What an assignment takes beside its texts.
+const ASSIGNMENT: usize = size_of::<Assignment>();
 
 /// Returns true if a file is a document: by its name, or by one of the top-level keys of Kubernetes and Compose.
 pub(super) fn is_manifest(name: &str, text: &str) -> bool {
@@ -35,7 +46,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     for document in documents(name, text)? {
         found.walk(&document);
     }
-    Ok(found.resolve())
+    found.resolve().map_err(|why| Document { name, text }.mistake_of("kind", why))
 }
 
 fn documents(name: &str, text: &str) -> Result<Vec<YamlNode>, DocumentError> {
@@ -88,6 +99,10 @@ struct ManifestVariables<'a> {
     /// The data of each ConfigMap in the file.
     config_maps: BTreeMap<String, Vec<Assignment>>,
     notes: Vec<String>,
+    /// How many documents in texts were read.
+    texts: usize,
+    /// Why a script or a text is not read.
+    refusal: Option<String>,
 }
 
 impl ManifestVariables<'_> {
@@ -129,13 +144,19 @@ impl ManifestVariables<'_> {
                 self.pairs(values);
             }
             YamlNode::Scalar(script) if SCRIPTS.contains(&key) || WORDS.contains(&key) => {
-                self.several(job_script(script));
+                self.script(script);
             }
             YamlNode::List(scripts) if SCRIPTS.contains(&key) => {
-                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.several(job_script(script)));
+                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.script(script));
             }
             // A document in a text, of Ray's resources in Kubernetes.
             YamlNode::Scalar(text) if key == "runtimeEnvYAML" => {
+                self.texts += 1;
+                if self.texts > MOST_TEXTS {
+                    let why = format!("of the values of runtimeEnvYAML, at most {MOST_TEXTS} are read");
+                    self.refusal.get_or_insert(why);
+                    return;
+                }
                 let documents = documents(key, text).unwrap_or_else(|error| {
                     self.notes.push(format!("the variables of runtimeEnvYAML are unknown: {}", error.what));
                     Vec::new()
@@ -223,6 +244,13 @@ impl ManifestVariables<'_> {
         self.several(of_words(&words));
     }
 
+    fn script(&mut self, script: &str) {
+        match job_script(script) {
+            Ok(launch) => self.several(launch),
+            Err(why) => _ = self.refusal.get_or_insert(why),
+        }
+    }
+
     /// Records what a script or a command line sets. Their lines are not those of the document.
     fn several(&mut self, launch: Launch) {
         for given in launch.assignments {
@@ -249,8 +277,24 @@ impl ManifestVariables<'_> {
         Some(line)
     }
 
-    /// Puts the values of ConfigMaps in their places.
-    fn resolve(self) -> Launch {
+    /// Puts the values of ConfigMaps in their places. Each of many containers can take all of a large one.
+    fn resolve(self) -> Result<Launch, String> {
+        if let Some(why) = self.refusal {
+            return Err(why);
+        }
+        let mut left = MOST_TAKEN;
+        let mut pay = |prefix: &str, given: &Assignment| {
+            let bytes = ASSIGNMENT + prefix.len() + given.name.len() + given.value.as_ref().map_or(0, String::len);
+            left = left.checked_sub(bytes).ok_or_else(|| {
+                format!("its containers take more than {} of variables from ConfigMaps", size(MOST_TAKEN as u64))
+            })?;
+            Ok::<_, String>(())
+        };
+        let of_map = |(map, data)| std::iter::repeat(map).zip(data);
+        let all = self.config_maps.iter().map(|(map, data)| (map.as_str(), data.iter())).flat_map(of_map);
+        // Of a repeated key, the first counts.
+        let mut keys = BTreeMap::new();
+        all.for_each(|(map, given)| _ = keys.entry((map, given.name.as_str())).or_insert(given));
         let mut launch = Launch { assignments: Vec::new(), notes: self.notes };
         let absent = |kind: &str, name: &str| {
             format!("the variables of the {kind} '{name}' are unknown: the file does not hold it")
@@ -259,22 +303,25 @@ impl ManifestVariables<'_> {
             match variable {
                 ContainerVariable::Assigned(given) => launch.assignments.push(given),
                 ContainerVariable::OfKey { variable, map, key } => {
-                    let data = self.config_maps.get(&map);
-                    let given = data.and_then(|data| data.iter().find(|given| given.name == key));
+                    let given = keys.get(&(&*map, &*key)).copied();
+                    given.map_or(Ok(()), |given| pay("", given))?;
                     let value = given.and_then(|given| given.value.clone());
                     launch.assignments.push(Assignment { value, ..variable });
                 }
                 ContainerVariable::OfMap { map, prefix } => match self.config_maps.get(&map) {
-                    Some(data) => launch.assignments.extend(
-                        data.iter()
-                            .map(|given| Assignment { name: format!("{prefix}{}", given.name), ..given.clone() }),
-                    ),
+                    Some(data) => {
+                        for given in data {
+                            pay(&prefix, given)?;
+                            let name = format!("{prefix}{}", given.name);
+                            launch.assignments.push(Assignment { name, ..given.clone() });
+                        }
+                    }
                     None => launch.notes.push(absent("ConfigMap", &map)),
                 },
                 ContainerVariable::OfSecret(name) => launch.notes.push(absent("Secret", &name)),
             }
         }
-        launch
+        Ok(launch)
     }
 }
 

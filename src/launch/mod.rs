@@ -8,7 +8,7 @@ mod lines;
 mod manifest;
 mod shell;
 
-use crate::document::DocumentError;
+use crate::document::{Document, DocumentError};
 use crate::model::{Site, conceal};
 
 pub use command::script;
@@ -58,14 +58,14 @@ impl Assignment {
 ///
 /// # Errors
 ///
-/// Fails if a file is a document by its name or its keys, but not valid YAML.
+/// Fails if a file is a document by its name or its keys, but not valid YAML, and if it sets too much.
 pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     let mut launch = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
         manifest::read(name, text)?
     } else if lines::is_list(text) {
         Launch { assignments: lines(text), notes: Vec::new() }
     } else {
-        command::job_script(text)
+        command::job_script(text).map_err(|why| Document { name, text }.mistake_of("", why))?
     };
     for note in &mut launch.notes {
         *note = conceal(note).into_owned();

@@ -232,3 +232,34 @@ fn lists_of_lines() {
     // A script does not export its own variables to its children.
     assert_eq!(told("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
 }
+
+#[test]
+fn what_containers_take_from_config_maps_is_bounded() {
+    let manifest = |containers: usize, length: usize| {
+        let map = format!("kind: ConfigMap\nmetadata: {{name: m}}\ndata: {{A: {}}}\n---\n", "a".repeat(length));
+        let taken = "  - {name: c, envFrom: [{configMapRef: {name: m}}]}\n".repeat(containers);
+        let keys =
+            "  - {name: c, env: [{name: B, valueFrom: {configMapKeyRef: {name: m, key: A}}}]}\n".repeat(containers);
+        [taken, keys].map(|containers| read("job.yaml", &format!("{map}kind: Pod\nspec:\n  containers:\n{containers}")))
+    };
+    for launch in manifest(5, 1_000_000) {
+        assert_eq!(launch.unwrap().assignments.len(), 5);
+    }
+    for launch in manifest(20, 1_000_000) {
+        let why = launch.unwrap_err().what;
+        assert_eq!(why, "its containers take more than 16 MiB of variables from ConfigMaps");
+    }
+}
+
+#[test]
+fn scripts_and_documents_in_texts_are_bounded() {
+    let script = |count: usize| "#".repeat(count) + "\nexport A=1; true\n";
+    assert_eq!(read("job.sh", &script(1_000)).unwrap().assignments.len(), 1);
+    let why = "a script has 2000018 bytes, of which at most 1048576 are read";
+    assert_eq!(read("job.sh", &script(2_000_000)).unwrap_err().what, why);
+    let manifest = format!("run: '{}'\n", "a".repeat(2_000_018));
+    assert_eq!(read("job.yaml", &manifest).unwrap_err().what, why);
+    let texts = |count: usize| "- runtimeEnvYAML: 'env_vars: {A: a}'\n".repeat(count);
+    assert_eq!(read("job.yaml", &texts(20)).unwrap().assignments.len(), 20);
+    assert_eq!(read("job.yaml", &texts(21)).unwrap_err().what, "of the values of runtimeEnvYAML, at most 20 are read");
+}
