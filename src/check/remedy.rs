@@ -13,6 +13,12 @@ use crate::model::{ImageConfig, Owner, Severity, Site};
 
 use super::{Assessment, Check};
 
+/// Most folders of a list that are left out on trial: the image is judged again without each.
+const MOST_FOLDERS: usize = 50;
+
+/// Most variables that are removed for one finding. The whole Dockerfile is read for each.
+const MOST_VARIABLES: usize = 200;
+
 /// A proposed change, and its effect on each finding.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -124,6 +130,9 @@ impl<'r> Check<'r> {
     fn without_folder(&self, draft: &mut RemedyDraft<'_>, rule: &Rule, variable: &str) -> Result<(), String> {
         let list = draft.config.environment.get(variable).cloned().unwrap_or_default();
         let folders: Vec<&str> = list.split(':').collect();
+        if folders.len() > MOST_FOLDERS {
+            return Err(format!("{variable} has {} folders, and at most {MOST_FOLDERS} are tried", folders.len()));
+        }
         for (index, folder) in folders.iter().enumerate().filter(|(_, folder)| !folder.is_empty()) {
             let others = folders.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, folder)| *folder);
             let mut config = draft.config.clone();
@@ -151,6 +160,9 @@ impl RemedyDraft<'_> {
         if names.is_empty() {
             let place = finding.at.first().map_or_else(|| "elsewhere".to_owned(), |site| format!("in {site}"));
             return Err(format!("it is set {place}, not by the Dockerfile"));
+        }
+        if names.len() > MOST_VARIABLES {
+            return Err(format!("it concerns {} variables, and at most {MOST_VARIABLES} are changed", names.len()));
         }
         names.into_iter().try_for_each(|name| self.unset(name))
     }

@@ -30,6 +30,8 @@ pub struct Dockerfile {
     stages: Vec<(String, usize)>,
     /// Offset behind the `FROM` of the last stage.
     beginning: usize,
+    /// Offsets of the ends of lines.
+    newlines: Vec<usize>,
 }
 
 /// One instruction.
@@ -82,7 +84,8 @@ impl Dockerfile {
         });
         let beginning = stages.last().map_or(text.len(), |stage| reader.end(stage.from.from.span.start));
         let (stages, shells) = (named.collect(), shells.collect());
-        Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning })
+        let newlines = reader.newlines;
+        Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning, newlines })
     }
 
     /// The path relative to the repository.

@@ -1,11 +1,11 @@
 //! Changes of a Dockerfile: assignments removed or replaced, instructions added. Everything else stays as it is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::model::conceal;
 
-use super::diff::unified;
+use super::diff::{TextChange, unified};
 use super::words::EnvPair;
 use super::{Dockerfile, DockerfileStep};
 
@@ -147,10 +147,16 @@ impl Dockerfile {
 
     /// The changed text.
     pub fn changed(&self, changes: &DockerfileChanges) -> String {
+        self.apply(changes).0
+    }
+
+    /// The changed text, and where it differs.
+    fn apply(&self, changes: &DockerfileChanges) -> (String, Vec<TextChange>) {
         let removed = self.steps.iter().flat_map(|step| self.without(step, &changes.unset));
         let mut edits: Vec<TextEdit> = changes.edits.iter().cloned().chain(removed).collect();
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
         let mut text = String::with_capacity(self.text.len());
+        let mut applied = Vec::with_capacity(edits.len());
         let mut end = 0;
         for edit in edits.into_iter().filter(|edit| edit.range.start <= edit.range.end) {
             // An edit within a removed instruction has nothing left to change.
@@ -158,19 +164,22 @@ impl Dockerfile {
                 continue;
             }
             text.push_str(self.text.get(end..edit.range.start).unwrap_or_default());
+            let start = text.len();
             if !edit.text.is_empty() && edit.range.is_empty() && !text.is_empty() && !text.ends_with('\n') {
                 text.push_str(self.newline());
             }
             text.push_str(&edit.text);
             end = edit.range.end;
+            applied.push(TextChange { old: edit.range, new: start..text.len() });
         }
         text.push_str(self.text.get(end..).unwrap_or_default());
-        text
+        (text, applied)
     }
 
     /// The changes as a unified diff against the Dockerfile. Secrets in it are concealed.
     pub fn diff(&self, changes: &DockerfileChanges) -> String {
-        conceal(&unified(&self.path, &self.text, &self.changed(changes))).into_owned()
+        let (after, changes) = self.apply(changes);
+        conceal(&unified(&self.path, &self.text, &after, &changes)).into_owned()
     }
 
     /// The value that the Dockerfile gives a variable last, as written, with the line.
@@ -180,7 +189,12 @@ impl Dockerfile {
 
     /// Names of the variables that the final stage and those below it set.
     pub fn variables(&self) -> BTreeSet<&str> {
-        self.steps.iter().flat_map(|step| &step.variables).map(|pair| &*pair.name).collect()
+        self.assignments().into_keys().collect()
+    }
+
+    /// The assignment that decides the value of each variable.
+    pub(super) fn assignments(&self) -> BTreeMap<&str, &EnvPair> {
+        self.steps.iter().flat_map(|step| &step.variables).map(|pair| (&*pair.name, pair)).collect()
     }
 
     /// The assignment that decides a variable's value.
@@ -202,8 +216,8 @@ impl Dockerfile {
         lines.find(|(line, _)| !line.trim_start().starts_with('#') && expands(line)).map(|(_, number)| number)
     }
 
-    fn line_at(&self, offset: usize) -> usize {
-        1 + self.text.get(..offset).unwrap_or_default().matches('\n').count()
+    pub(super) fn line_at(&self, offset: usize) -> usize {
+        1 + self.newlines.partition_point(|newline| *newline < offset)
     }
 
     /// The edits that remove assignments from one instruction.

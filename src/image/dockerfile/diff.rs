@@ -1,6 +1,7 @@
 //! The unified diff of two texts.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -13,9 +14,17 @@ enum DiffLine<'t> {
     Added(&'t str),
 }
 
-/// The change from one text to another, as `patch -p0` and `git apply -p0` read it; empty if there is none.
-pub(super) fn unified(path: &str, before: &str, after: &str) -> String {
-    let lines = compare(before, after);
+/// A range of a text, and the range of the changed text that replaces it.
+#[derive(Clone, Debug)]
+pub(super) struct TextChange {
+    pub(super) old: Range<usize>,
+    pub(super) new: Range<usize>,
+}
+
+/// The change from one text to another, as `patch -p0` and `git apply -p0` read it; empty if there is none. The changes are
+/// in order, and everything between them is the same in both texts.
+pub(super) fn unified(path: &str, before: &str, after: &str, changes: &[TextChange]) -> String {
+    let lines = compare(before, after, changes);
     let mut text = String::new();
     let changes: Vec<_> =
         lines.iter().enumerate().filter(|(_, line)| !matches!(line, DiffLine::Same(_))).map(|(at, _)| at).collect();
@@ -65,74 +74,99 @@ fn write(line: DiffLine<'_>, text: &mut String) {
     }
 }
 
-/// All lines of both texts in order: the lines of a longest common subsequence are the same.
-fn compare<'t>(before: &'t str, after: &'t str) -> Vec<DiffLine<'t>> {
-    let old: Vec<&str> = before.split_inclusive('\n').collect();
-    let new: Vec<&str> = after.split_inclusive('\n').collect();
-    // lengths[i][j]: length of the longest common subsequence of old[i..] and new[j..].
-    let mut lengths = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
-    let length = |lengths: &[Vec<usize>], i: usize, j: usize| {
-        lengths.get(i).and_then(|row| row.get(j)).copied().unwrap_or_default()
-    };
-    for (i, old) in old.iter().enumerate().rev() {
-        for (j, new) in new.iter().enumerate().rev() {
-            let longest = if old == new {
-                length(&lengths, i + 1, j + 1) + 1
-            } else {
-                length(&lengths, i + 1, j).max(length(&lengths, i, j + 1))
-            };
-            if let Some(place) = lengths.get_mut(i).and_then(|row| row.get_mut(j)) {
-                *place = longest;
-            }
+/// All lines of both texts in order. Only lines that a change touches can differ: a comparison of all lines with all others
+/// would take the square of their number.
+fn compare<'t>(before: &'t str, after: &'t str, changes: &[TextChange]) -> Vec<DiffLine<'t>> {
+    let mut lines = Vec::new();
+    let (mut old, mut new) = (0, 0);
+    let mut changes = changes.iter().peekable();
+    while let Some(change) = changes.next() {
+        let same = before.get(old..change.old.start).and_then(|text| text.rfind('\n')).map_or(0, |end| end + 1);
+        lines.extend(before.get(old..old + same).unwrap_or_default().split_inclusive('\n').map(DiffLine::Same));
+        (old, new) = (old + same, new + same);
+        let mut end = whole_lines(before, after, change);
+        while let Some(next) = changes.next_if(|next| next.old.start <= end.0) {
+            end = whole_lines(before, after, next);
         }
+        let removed = before.get(old..end.0).unwrap_or_default();
+        let added = after.get(new..end.1).unwrap_or_default();
+        lines.extend(removed.split_inclusive('\n').map(DiffLine::Removed));
+        lines.extend(added.split_inclusive('\n').map(DiffLine::Added));
+        (old, new) = end;
     }
-    let (mut i, mut j) = (0, 0);
-    let mut lines = Vec::with_capacity(old.len().max(new.len()));
-    loop {
-        match (old.get(i), new.get(j)) {
-            (Some(one), Some(other)) if one == other => {
-                lines.push(DiffLine::Same(one));
-                (i, j) = (i + 1, j + 1);
-            }
-            (Some(one), other) if other.is_none() || length(&lengths, i + 1, j) >= length(&lengths, i, j + 1) => {
-                lines.push(DiffLine::Removed(one));
-                i += 1;
-            }
-            (_, Some(other)) => {
-                lines.push(DiffLine::Added(other));
-                j += 1;
-            }
-            (_, None) => return lines,
-        }
-    }
+    lines.extend(before.get(old..).unwrap_or_default().split_inclusive('\n').map(DiffLine::Same));
+    lines
+}
+
+/// The ends of the lines that a change ends in, in both texts.
+fn whole_lines(before: &str, after: &str, change: &TextChange) -> (usize, usize) {
+    let (old, new) = (change.old.end, change.new.end);
+    let is_end = |text: &str, at: usize| text.get(..at).is_some_and(|text| text.is_empty() || text.ends_with('\n'));
+    let rest = before.get(old..).unwrap_or_default();
+    let more =
+        if is_end(before, old) && is_end(after, new) { 0 } else { rest.find('\n').map_or(rest.len(), |end| end + 1) };
+    (old + more, new + more)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The diff for a text in which these parts are replaced, each after the one before.
+    fn diff(before: &str, replaced: &[(&str, &str)]) -> String {
+        let (mut after, mut changes, mut rest) = (String::new(), Vec::new(), before);
+        for (from, to) in replaced {
+            // An empty part is the end.
+            let (kept, behind) = if from.is_empty() { (rest, "") } else { rest.split_once(from).unwrap() };
+            after.push_str(kept);
+            let start = before.len() - rest.len() + kept.len();
+            changes.push(TextChange { old: start..start + from.len(), new: after.len()..after.len() + to.len() });
+            after.push_str(to);
+            rest = behind;
+        }
+        after.push_str(rest);
+        unified("D", before, &after, &changes)
+    }
+
     #[test]
     fn changes_have_context_and_numbers() {
         let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n";
-        let after = "1\n2\n3\n4\nx\n6\n7\n8\n9\n10\n11\n12\n13\n14\n";
-        let expected = "--- a/D\n+++ a/D\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n@@ -11,3 +11,4 @@\n 11\n 12\n 13\n+14\n";
-        assert_eq!(unified("a/D", before, after), expected);
-        assert_eq!(unified("a/D", before, before), "");
+        let expected =
+            "--- D\n+++ D\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n@@ -11,3 +11,4 @@\n 11\n 12\n 13\n+14\n";
+        assert_eq!(diff(before, &[("5", "x"), ("", "14\n")]), expected);
+        assert_eq!(diff(before, &[]), "");
     }
 
     #[test]
     fn ends_without_a_newline_and_empty_texts() {
         let expected = "--- D\n+++ D\n@@ -1,2 +1,1 @@\n a\n-b\n\\ No newline at end of file\n";
-        assert_eq!(unified("D", "a\nb", "a\n"), expected);
-        assert_eq!(unified("D", "", "a\r\n"), "--- D\n+++ D\n@@ -0,0 +1,1 @@\n+a\r\n");
-        assert_eq!(unified("D", "a\n", ""), "--- D\n+++ D\n@@ -1,1 +0,0 @@\n-a\n");
+        assert_eq!(diff("a\nb", &[("b", "")]), expected);
+        assert_eq!(diff("", &[("", "a\r\n")]), "--- D\n+++ D\n@@ -0,0 +1,1 @@\n+a\r\n");
+        assert_eq!(diff("a\n", &[("a\n", "")]), "--- D\n+++ D\n@@ -1,1 +0,0 @@\n-a\n");
     }
 
     #[test]
     fn near_changes_share_a_hunk() {
-        let text = unified("D", "a\n1\n2\n3\n4\n5\n6\nb\n", "x\n1\n2\n3\n4\n5\n6\ny\n");
+        let text = diff("a\n1\n2\n3\n4\n5\n6\nb\n", &[("a", "x"), ("b", "y")]);
         assert_eq!(text.matches("@@ -").count(), 2, "{text}");
-        let text = unified("D", "a\n1\n2\n3\n4\n5\nb\n", "x\n1\n2\n3\n4\n5\ny\n");
+        let text = diff("a\n1\n2\n3\n4\n5\nb\n", &[("a", "x"), ("b", "y")]);
         assert_eq!(text.matches("@@ -").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn changes_of_one_line_and_of_lines_that_touch() {
+        assert_eq!(diff("a b c\nd\n", &[("a", "x"), ("c", "")]), "--- D\n+++ D\n@@ -1,2 +1,2 @@\n-a b c\n+x b \n d\n");
+        assert_eq!(
+            diff("a\nb\nc\n", &[("a\nb", "x"), ("c", "y")]),
+            "--- D\n+++ D\n@@ -1,3 +1,2 @@\n-a\n-b\n-c\n+x\n+y\n"
+        );
+        assert_eq!(diff("a\nb\n", &[("b\n", "x\nb\n")]), "--- D\n+++ D\n@@ -1,2 +1,3 @@\n a\n-b\n+x\n+b\n");
+        assert_eq!(diff("a\nb\n", &[("a\n", ""), ("b", "c")]), "--- D\n+++ D\n@@ -1,2 +1,1 @@\n-a\n-b\n+c\n");
+    }
+
+    #[test]
+    fn many_lines_take_no_square_of_memory() {
+        let before = "RUN a\n".repeat(100_000) + "ENV A=1\n";
+        assert!(diff(&before, &[("ENV A=1\n", "")]).ends_with("-ENV A=1\n"));
     }
 }

@@ -40,14 +40,15 @@ impl Dockerfile {
         is_hidden: impl Fn(&str) -> bool,
     ) -> Result<(), DockerfileMismatch> {
         let mut has_evidence = false;
-        for name in self.variables().into_iter().filter(|name| !is_hidden(name)) {
-            // Variables in a value, and those that only the builder knows, are not expanded here.
-            let Some((written, line)) = self.value(name).filter(|(value, _)| !value.contains('$')) else { continue };
+        // Variables in a value, and those that only the builder knows, are not expanded here.
+        let plain = self.assignments().into_iter().filter(|(_, pair)| !pair.value.contains('$'));
+        for (name, pair) in plain.filter(|(name, _)| !is_hidden(name)) {
+            let written = &*pair.value;
             let found = environment.get(name);
             if found.is_none_or(|found| found != written) {
                 return Err(DockerfileMismatch::Value {
                     path: self.path.clone(),
-                    line,
+                    line: self.line_at(pair.span.start),
                     name: name.to_owned(),
                     written: shown_value(name, written).into_owned(),
                     found: found.map(|found| shown_value(name, found).into_owned()),
