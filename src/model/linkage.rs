@@ -92,6 +92,11 @@ impl SymbolImports {
         })
     }
 
+    /// Bytes of the names.
+    pub const fn bytes(&self) -> usize {
+        self.names.len()
+    }
+
     /// Returns true if the relocations decided which symbols are listed, and in which order.
     pub const fn is_relocated(&self) -> bool {
         self.is_relocated

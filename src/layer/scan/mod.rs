@@ -92,9 +92,10 @@ impl LayerScan {
         }
     }
 
-    /// Bytes of the text files that were read.
+    /// Bytes of the text files and of the lists of libraries that were read.
     pub(crate) fn text_bytes(&self) -> u64 {
-        self.found.values().map(|answers| text::bytes(answers)).sum()
+        let size = |index: &usize| self.entries.get(*index).map_or(u64::MAX, |entry| entry.size);
+        self.found.iter().map(|(index, answers)| text::bytes(answers, size(index))).sum()
     }
 
     /// Returns true if another scan of the same bytes would have the same result: no gap is due to this machine or this
@@ -209,7 +210,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
         }
         if entry.kind == EntryKind::File && entry.size > 0 {
             let answers = extract(&mut tar, &entry, limits)?;
-            texts += text::bytes(&answers);
+            texts += text::bytes(&answers, entry.size);
             text::within(texts, limits).map_err(|over| ScanError::Limit(over.advice()))?;
             if !answers.is_empty() {
                 found.insert(entries.len(), answers);

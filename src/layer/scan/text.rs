@@ -1,6 +1,6 @@
 //! Small text files that are kept whole: package metadata, PyTorch's version file, configuration.
 
-use crate::model::{BoundsError, Entry, Found, Gap, ImagePath, Limits, OverLimit};
+use crate::model::{BoundsError, ElfInfo, Entry, Found, Gap, ImagePath, Limits, OverLimit};
 
 use super::extract::{Collect, Extractor};
 use super::script;
@@ -119,10 +119,33 @@ fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     lower.ends_with(suffix) && PREFIXES.iter().any(|prefix| lower.starts_with(prefix.as_bytes()))
 }
 
-/// Bytes of the texts in the answers of the extractors.
-pub(super) fn bytes(answers: &[Result<Found, Gap>]) -> u64 {
-    let texts = answers.iter().map(|answer| if let Ok(Found::Text(text)) = answer { text.len() } else { 0 });
-    texts.sum::<usize>() as u64
+/// Bytes that a name of a list takes beside its own.
+const NAME: usize = 56;
+
+/// Bytes of the texts, and of the libraries' lists of names, in the answers of the extractors about a file of this size. The
+/// lists of a library are bounded, but many copies of it compress to almost nothing.
+pub(super) fn bytes(answers: &[Result<Found, Gap>], size: u64) -> u64 {
+    let taken = |answer: &Result<Found, Gap>| match answer {
+        Ok(Found::Text(text)) => text.len(),
+        // Names of symbols count as far as they are larger than the file, in which many share one.
+        Ok(Found::Elf(elf)) => {
+            of_lists(elf) + of_symbols(elf).saturating_sub(usize::try_from(size).unwrap_or(usize::MAX))
+        }
+        _ => 0,
+    };
+    answers.iter().map(taken).sum::<usize>() as u64
+}
+
+fn of_symbols(elf: &ElfInfo) -> usize {
+    let symbols = elf.symbols.as_deref().unwrap_or_default().iter().map(|symbol| NAME + symbol.name.len());
+    symbols.sum::<usize>() + elf.links.as_ref().map_or(0, |links| links.imports.bytes())
+}
+
+fn of_lists(elf: &ElfInfo) -> usize {
+    let lists = [&elf.needed, &elf.rpath, &elf.runpath, &elf.version_gives];
+    let of_needs = elf.version_needs.iter().flat_map(|need| [&need.versions, &need.weak]);
+    let names = lists.into_iter().chain(of_needs).flatten().map(|name| NAME + name.len());
+    names.chain(elf.version_needs.iter().map(|need| 2 * NAME + need.file.len())).sum()
 }
 
 /// Refuses more bytes of texts than an image may have.
@@ -130,7 +153,11 @@ pub(super) fn within(bytes: u64, limits: &Limits) -> Result<(), OverLimit> {
     if bytes <= limits.texts {
         return Ok(());
     }
-    Err(OverLimit::new(format!("its text files have more than {bytes} bytes"), "texts", limits.texts))
+    Err(OverLimit::new(
+        format!("its text files and the lists of its libraries have more than {bytes} bytes"),
+        "texts",
+        limits.texts,
+    ))
 }
 
 pub(super) struct TextCollector {
@@ -184,6 +211,24 @@ impl Collect for TextCollector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{DynamicSymbol, Endian, VersionNeed};
+
+    #[test]
+    fn lists_of_libraries_count_as_texts() {
+        let of = |elf: ElfInfo| bytes(&[Ok(Found::Elf(Box::new(elf)))], 1_000);
+        let bare = || ElfInfo::bare(64, Endian::Little, 62);
+        let names = || vec!["n".repeat(44); 10];
+        assert_eq!(of(bare()), 0);
+        assert_eq!(of(ElfInfo { needed: names(), rpath: names(), ..bare() }), 2_000);
+        let need = VersionNeed { file: "n".repeat(88), versions: names(), weak: names() };
+        assert_eq!(of(ElfInfo { version_needs: vec![need], ..bare() }), 2_200);
+        let symbol = DynamicSymbol { name: "n".repeat(44), defined: true, offset: None };
+        let symbols = |count| Ok(vec![symbol.clone(); count]);
+        assert_eq!(of(ElfInfo { symbols: symbols(10), ..bare() }), 0);
+        assert_eq!(of(ElfInfo { symbols: symbols(30), ..bare() }), 2_000);
+        let limits = Limits { texts: 2_000, ..Limits::default() };
+        assert!(within(2_000, &limits).is_ok() && within(2_001, &limits).is_err());
+    }
 
     #[test]
     fn selected_files() {

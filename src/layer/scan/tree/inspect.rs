@@ -55,7 +55,7 @@ pub(super) fn inspect<T: Tree>(
                 let found = looked.unwrap_or_else(|error| {
                     vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by(T::ADVICE))]
                 });
-                let own = text::bytes(&found);
+                let own = text::bytes(&found, entry.size);
                 text::within(texts.fetch_add(own, Ordering::Relaxed).saturating_add(own), jobs.limits)
                     .map_err(|over| ScanError::Limit(over.advice()))?;
                 if !found.is_empty() {
