@@ -67,15 +67,20 @@ class Layout:
         return self.folder
 
 
-def with_shell(folder, world="good"):
-    """A layout whose scripts are evaluated: no world has shells, without which an engine starts none."""
-    image = Layout(folder, world)
+def interpreter(image, world="good"):
+    """The bytes of a program that runs: the world's Python."""
     for layer in image.layers:
         with tarfile.open(fileobj=io.BytesIO(image.read(layer))) as archive:
             if "usr/bin/python3.11" in archive.getnames():
-                program = archive.extractfile("usr/bin/python3.11").read()
-                return image.layer(member(b"bin/sh", program, mode=0o755) + member(b"bin/bash", program, mode=0o755))
+                return archive.extractfile("usr/bin/python3.11").read()
     raise ValueError("no program in " + world)
+
+
+def with_shell(folder, world="good"):
+    """A layout whose scripts are evaluated: no world has shells, without which an engine starts none."""
+    image = Layout(folder, world)
+    program = interpreter(image, world)
+    return image.layer(member(b"bin/sh", program, mode=0o755) + member(b"bin/bash", program, mode=0o755))
 
 
 def of_layer(folder, members, world="good"):
