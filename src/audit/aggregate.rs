@@ -23,7 +23,10 @@ pub(super) struct AuditSums {
     pub(super) counts: AuditCounts,
     rules: BTreeMap<String, RuleSum>,
     layers: BTreeMap<(String, String), LayerSum>,
-    teams: BTreeMap<String, AuditTeam>,
+    /// By team; the key is `None` for images of no team.
+    teams: BTreeMap<Option<String>, AuditTeam>,
+    /// True with a map of teams.
+    has_teams: bool,
     /// The image that ends with a layer, and its team.
     tops: BTreeMap<String, String>,
 }
@@ -48,6 +51,11 @@ struct LayerSum {
 }
 
 impl AuditSums {
+    /// No sums yet.
+    pub(super) fn new(has_teams: bool) -> Self {
+        Self { has_teams, ..Self::default() }
+    }
+
     /// Adds an image.
     pub(super) fn add(&mut self, item: &AuditItem, row: &AuditRow, result: Option<&ItemResult>) {
         self.counts.add(&row.verdict);
@@ -58,7 +66,8 @@ impl AuditSums {
             let owner = row.team.clone().unwrap_or_else(|| name.clone());
             self.tops.entry(digest.to_string()).or_insert(owner);
         }
-        if let Some(team) = &row.team {
+        if self.has_teams {
+            let team = &row.team;
             let new = || AuditTeam { team: team.clone(), counts: AuditCounts::default(), rules: BTreeMap::new() };
             let sum = self.teams.entry(team.clone()).or_insert_with(new);
             sum.counts.add(&row.verdict);

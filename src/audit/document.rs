@@ -32,7 +32,7 @@ pub struct AuditDocument {
     pub layers: Vec<AuditLayer>,
     /// Findings by rule, the most severe first, then the most images.
     pub rules: Vec<AuditRule>,
-    /// Images by team, the most failing first. Empty without a map of owners.
+    /// Images by team, the most failing first, with those of no team. Empty without a map of owners.
     pub teams: Vec<AuditTeam>,
     /// Names that could not be resolved when the run was planned, with the reason.
     pub unresolved: BTreeMap<String, String>,
@@ -136,8 +136,8 @@ pub struct AuditRule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct AuditTeam {
-    /// The team.
-    pub team: String,
+    /// The team. Null for the images that no pattern matches.
+    pub team: Option<String>,
     /// Numbers of its images.
     pub counts: AuditCounts,
     /// Numbers of its images by rule that they fail.

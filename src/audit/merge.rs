@@ -43,7 +43,7 @@ pub fn merge(
     form: AuditForm,
     out: &mut dyn Write,
 ) -> Result<AuditCounts, MergeError> {
-    let mut sums = AuditSums::default();
+    let mut sums = AuditSums::new(!teams.is_empty());
     let mut failing = Vec::new();
     let mut is_first = true;
     if form == AuditForm::Json {
@@ -58,7 +58,7 @@ pub fn merge(
             is_first = false;
         } else if row.verdict == "fail" || row.verdict == "unavailable" {
             failing.push(super::text::brief(&row));
-            // The text shows the first ones.
+            // The text shows the first ones, and counts the others.
             failing.truncate(super::text::SHOWN);
         }
         Ok(())

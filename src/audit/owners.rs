@@ -63,6 +63,11 @@ impl TeamMap {
         Ok(Self { patterns })
     }
 
+    /// Returns true if no image has a team.
+    pub(super) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
     /// The team of an image: that of the first name that a pattern matches, with or without its tag.
     pub fn team(&self, names: &[String]) -> Option<&str> {
         names.iter().find_map(|name| {

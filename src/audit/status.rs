@@ -1,6 +1,6 @@
 //! How far a run is, from lists alone: no result is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -35,6 +35,8 @@ pub struct AuditStatus {
     pub held: BTreeMap<usize, u64>,
     /// Failures that may pass, of images without a result: the first ones by name of the image, with their messages.
     pub failed: BTreeMap<String, String>,
+    /// Number of images with such failures beyond those in `failed`.
+    pub failed_more: usize,
 }
 
 impl AuditStatus {
@@ -56,11 +58,13 @@ impl AuditStatus {
             }
         }
         let has_result = |id: &str| done.iter().any(|object| object.name.contains(id));
-        let mut failed = BTreeMap::new();
+        let (mut failed, mut more) = (BTreeMap::new(), BTreeSet::new());
         for object in list("failed")? {
-            let Some(id) = object.name.rsplit('/').nth(1).filter(|id| failed.len() < SHOWN && !has_result(id)) else {
+            let Some(id) = object.name.rsplit('/').nth(1).filter(|id| !has_result(id)) else { continue };
+            if failed.len() == SHOWN && !failed.contains_key(id) {
+                more.insert(id.to_owned());
                 continue;
-            };
+            }
             let why = retried(run.store, || run.store.read(&object.name, MOST_FAILURE))?.unwrap_or_default();
             failed.insert(id.to_owned(), String::from_utf8_lossy(&why).into_owned());
         }
@@ -72,6 +76,7 @@ impl AuditStatus {
             finished: finished.len(),
             held,
             failed,
+            failed_more: more.len(),
         })
     }
 
@@ -85,7 +90,7 @@ impl AuditStatus {
     /// # Errors
     /// The output fails.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { run, images, done, chunks, finished, held, failed } = self;
+        let Self { run, images, done, chunks, finished, held, failed, failed_more } = self;
         writeln!(
             out,
             "run {run}\n{done} of {images} images have a result, {finished} of {chunks} chunks are finished"
@@ -96,6 +101,9 @@ impl AuditStatus {
         for (id, why) in failed {
             let id: String = id.chars().take(12).collect();
             writeln!(out, "failed, to be tried again: {id}: {}", printable(why.lines().next().unwrap_or_default()))?;
+        }
+        if *failed_more > 0 {
+            writeln!(out, "failed, to be tried again: {failed_more} more")?;
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl AuditSummary<'_> {
             let worst = team.rules.iter().max_by_key(|(_, count)| **count).map(|(rule, _)| rule.clone());
             let counts = team.counts;
             vec![
-                team.team.clone(),
+                team.team.clone().unwrap_or_else(|| "(no team)".to_owned()),
                 counts.images.to_string(),
                 counts.fail.to_string(),
                 counts.incomplete.to_string(),
@@ -79,7 +79,8 @@ impl AuditSummary<'_> {
         });
         table("Teams", &["team", "images", "fail", "incomplete", "most frequent"], teams.collect(), is_markdown, out)?;
         let failing = self.failing.iter().map(|row| row.to_vec()).collect();
-        table("Images that fail or are unavailable", &["image", "verdict", "finding"], failing, is_markdown, out)
+        let titles = ["image", "verdict", "finding"];
+        table_of("Images that fail or are unavailable", &titles, failing, fail + unavailable, is_markdown, out)
     }
 }
 
@@ -91,11 +92,24 @@ pub(super) fn table(
     is_markdown: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let count = rows.len();
+    table_of(title, titles, rows, count, is_markdown, out)
+}
+
+/// Writes the table of `count` rows, of which at least the first [`SHOWN`] are given.
+fn table_of(
+    title: &str,
+    titles: &[&str],
+    rows: Vec<Vec<String>>,
+    count: usize,
+    is_markdown: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let (count, shown) = (rows.len(), rows.len().min(SHOWN));
-    let rest = count - shown;
+    let shown = rows.len().min(SHOWN);
+    let rest = count.saturating_sub(shown);
     let rows: Vec<Vec<String>> = rows
         .into_iter()
         .take(shown)

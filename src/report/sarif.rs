@@ -182,6 +182,8 @@ impl Run {
     fn of(image: &Collected) -> Self {
         let entries =
             image.of_state(|state| matches!(state, EntryState::Failed | EntryState::Waived { failed: true, .. }));
+        let more = entries.len().saturating_sub(RESULTS);
+        let more = (more > 0).then(|| Notification::new("note", &format!("{more} more results are left out"), None));
         let mut rules: Vec<&RuleTexts> = Vec::new();
         let results = entries.into_iter().take(RESULTS).map(|entry| {
             let index = rules.iter().position(|rule| rule.id == entry.rule.id).unwrap_or_else(|| {
@@ -194,8 +196,8 @@ impl Run {
         let open =
             image.of_state(|state| matches!(state, EntryState::Unknown | EntryState::Waived { failed: false, .. }));
         let notices = image.notices.iter().map(|notice| Notification::new("note", notice, None));
-        let notifications = open.into_iter().map(|entry| Notification::of(entry, image)).chain(notices).collect();
-        Self::new(&image.name, &image.title, rules, true, notifications, results)
+        let notifications = open.into_iter().map(|entry| Notification::of(entry, image)).chain(notices).chain(more);
+        Self::new(&image.name, &image.title, rules, true, notifications.collect(), results)
     }
 
     /// A failed run without results, so that GitHub does not take earlier findings for fixed.

@@ -83,6 +83,7 @@ fn a_layer_is_blamed_for_what_it_brings() {
         assert!(out.contains(expected), "{expected}: {out}");
     }
     let (_, document) = merged(&store, "a");
+    assert_eq!(document["teams"], Value::Array(Vec::new()), "without owners");
     let layers = document["layers"].as_array().unwrap();
     assert!(layers.iter().any(|layer| layer["images"].as_u64().unwrap() >= 3), "{layers:?}");
     let sums: u64 = document["rules"].as_array().unwrap().iter().map(|rule| rule["images"].as_u64().unwrap()).sum();
@@ -205,4 +206,47 @@ fn manifests_have_every_shard() {
     let (status, _, err) = audit(&[&["manifest", "kubernetes", "--image", "i"][..], &folder].concat());
     assert_eq!(status, 2);
     assert!(err.contains("--claim"), "{err}");
+}
+
+#[test]
+fn a_summary_counts_what_it_leaves_out_and_images_of_no_team() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = planned(folder.path(), &layout(folder.path(), 70), "a", &[]);
+    assert_eq!(audit(&["run", "--no-config", "--store", &store]).0, 0);
+    let owners = folder.path().join("owners.yaml");
+    std::fs::write(&owners, "- {images: 'registry.example/team-3/**', team: apps}\n").unwrap();
+    let merge = ["merge", "--store", &store, "--owners", owners.to_str().unwrap(), "--format"];
+    let document: Value = serde_json::from_str(&audit(&[&merge[..], &["json"]].concat()).1).unwrap();
+    let sum = |key: &str| {
+        document["teams"].as_array().unwrap().iter().map(|team| team["counts"][key].as_u64().unwrap()).sum::<u64>()
+    };
+    for key in ["images", "fail", "pass"] {
+        assert_eq!(sum(key), document["counts"][key].as_u64().unwrap(), "{key}: {document}");
+    }
+    let teams: Vec<_> = document["teams"].as_array().unwrap().iter().map(|team| &team["team"]).collect();
+    assert_eq!(teams, [&Value::Null, &"apps".into()]);
+    let failing = document["counts"]["fail"].as_u64().unwrap();
+    assert!(failing > 20, "{failing}");
+    for (form, row) in [("human", "  (no team)  60 "), ("markdown", "| (no team) | 60 |")] {
+        let out = audit(&[&merge[..], &[form]].concat()).1;
+        assert!(out.contains(row), "{out}");
+        assert!(out.contains(&format!("and {} more: --format json has all", failing - 20)), "{out}");
+    }
+}
+
+#[test]
+fn a_status_counts_the_failures_that_it_does_not_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store").to_str().unwrap().to_owned();
+    let image = format!("oci-archive:{}", world("no-nccl").display());
+    assert_eq!(audit(&["plan", "--no-config", "--store", &store, "--run", "a", &image]).0, 0);
+    for number in 0..12 {
+        let failed = Path::new(&store).join(format!("a/failed/{number:064x}"));
+        std::fs::create_dir_all(&failed).unwrap();
+        std::fs::write(failed.join("one-0"), "no answer").unwrap();
+        std::fs::write(failed.join("other-0"), "no answer").unwrap();
+    }
+    let (_, out, _) = audit(&["status", "--store", &store]);
+    assert_eq!(out.matches(": no answer\n").count(), 10, "{out}");
+    assert!(out.ends_with("failed, to be tried again: 2 more\n"), "{out}");
 }

@@ -1,10 +1,11 @@
 //! Curves of the bus bandwidth by size, on a logarithmic axis, and the curve that nccl-tests would draw for the same
 //! latency and peak.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use crate::model::counted;
 use crate::probe::recording::StepRecord;
 use crate::probe::wire::collectives::Measurement;
 use crate::report::plain_text::clean;
@@ -27,7 +28,7 @@ type Point = (u64, f64, f64);
 
 /// The drawing of one step; nothing if it measured nothing.
 pub(super) fn figure(step: &StepRecord, title: &str) -> Markup {
-    let curves = curves(step);
+    let (curves, more) = curves(step);
     let sizes = || curves.iter().flat_map(|(_, points)| points.iter());
     let (Some(least), Some(most)) = (sizes().map(|point| point.0).min(), sizes().map(|point| point.0).max()) else {
         return html! {};
@@ -73,15 +74,18 @@ pub(super) fn figure(step: &StepRecord, title: &str) -> Markup {
                 (title) ": bus bandwidth in GB/s by size. Dashed: the shape of a curve of nccl-tests for "
                 (curves.first().map_or("", |(name, _)| name))
                 ", size / (latency + size / peak), with the measured latency and peak."
+                @if more > 0 { " " (counted(more, "more operation is", "more operations are")) " not drawn." }
             }
             details { summary { "Numbers" } (table(&curves, title)) }
         }
     }
 }
 
-/// The curves in the order of their operations, without those of the variants of `what-if`.
-fn curves(step: &StepRecord) -> Vec<(String, Vec<Point>)> {
+/// The curves in the order of their operations, without those of the variants of `what-if`, and the number of operations
+/// that have none because there are too many.
+fn curves(step: &StepRecord) -> (Vec<(String, Vec<Point>)>, usize) {
     let mut order: Vec<String> = Vec::new();
+    let mut more: BTreeSet<String> = BTreeSet::new();
     let mut curves: BTreeMap<String, BTreeMap<u64, Point>> = BTreeMap::new();
     for part in step.parts_of::<Measurement>().filter(|part| part.variant.is_absent()) {
         let (Some(operation), Some(size), Some(speed)) = (part.operation.text(), part.bytes.copied(), part.busbw())
@@ -91,6 +95,7 @@ fn curves(step: &StepRecord) -> Vec<(String, Vec<Point>)> {
         let operation = clean(operation);
         if !order.contains(&operation) {
             if order.len() == CURVES {
+                more.insert(operation);
                 continue;
             }
             order.push(operation.clone());
@@ -104,7 +109,7 @@ fn curves(step: &StepRecord) -> Vec<(String, Vec<Point>)> {
         let points = curves.remove(&name).unwrap_or_default().into_values().collect();
         (name, points)
     };
-    order.into_iter().map(curve).collect()
+    (order.into_iter().map(curve).collect(), more.len())
 }
 
 struct Scale {

@@ -43,7 +43,7 @@ pub(super) fn devices(matrix: &Matrix) -> Markup {
             figcaption {
                 "Connections between devices, in the words of nvidia-smi topo -m: NV# (NVLinks), PIX (one PCIe switch), PXB (several), \
                  PHB (the CPU's bridge), NODE (one NUMA node), SYS (between CPUs)."
-                @if names.len() > MOST { " Only the first " (MOST) " are shown." }
+                @if names.len() > MOST { " Only the first " (MOST) " of " (names.len()) " are shown." }
             }
         }
     }
@@ -78,7 +78,10 @@ pub(super) fn ranks(step: &StepRecord, title: &str) -> Markup {
                     }
                 }
             }
-            figcaption { (title) ". A dash: NCCL's log has no connection between the two." }
+            figcaption {
+                (title) ". A dash: NCCL's log has no connection between the two."
+                @if ranks.len() > MOST { " Only the first " (MOST) " of " (ranks.len()) " ranks are shown." }
+            }
         }
     }
 }

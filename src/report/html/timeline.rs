@@ -98,7 +98,7 @@ fn chart(bars: &[TimelineBar], names: &[&str], title: &str) -> Markup {
             @if names.len() > 1 {
                 p { @for (index, name) in names.iter().enumerate() { span.key.(format!("s{index}")) { (name) } } }
             }
-            figcaption { (title) "." @if bars.len() > MOST { " Only the first " (MOST) " are drawn." } }
+            figcaption { (title) "." @if bars.len() > MOST { " Only the first " (MOST) " of " (bars.len()) " are drawn." } }
             @if names.len() > 1 {
                 details {
                     summary { "Numbers" }
