@@ -20,7 +20,7 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
         let wrong = format!("--format {}: available formats: {}", format.name(), names.join(", "));
         return Err(CliError::Usage(wrong));
     }
-    plan.confine(None, environment);
+    plan.confine(None, environment)?;
     let rulebook = rulebook(&plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
     let mut outputs = Outputs::open(&plan.outputs, None)?;

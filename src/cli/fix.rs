@@ -16,7 +16,7 @@ use super::{CliError, ExitStatus, say};
 /// Prints the change that the findings of one image ask for. The exit status is that of the check.
 pub(super) fn fix(check: CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let mut plan = ImagesPlan::check(check, environment)?;
-    plan.confine(None, environment);
+    plan.confine(None, environment)?;
     let plan = &plan;
     let (Some(dockerfile), [request]) = (&plan.dockerfile, &*plan.requests) else {
         return Err(CliError::Usage("--fix changes the Dockerfile of one image: name one".to_owned()));

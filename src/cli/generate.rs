@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::args::Arguments;
-use super::{CliError, ExitStatus, output};
+use super::{CliError, ExitStatus, output, output_file};
 
 /// Prints the completion script of a shell.
 pub(super) fn completions(shell: Shell) -> Result<ExitStatus, CliError> {
@@ -39,6 +39,6 @@ fn write_pages(command: &Command, folder: &Path) -> Result<(), CliError> {
     let path = folder.join(man.get_filename());
     let mut page = Vec::new();
     man.render(&mut page).map_err(|error| CliError::Output { what: path.display().to_string(), error })?;
-    output::file(&path, &String::from_utf8_lossy(&page))?;
+    output_file::file(&path, &String::from_utf8_lossy(&page))?;
     command.get_subcommands().try_for_each(|inner| write_pages(inner, folder))
 }

@@ -9,7 +9,7 @@ use crate::report::{self, Style};
 use super::args::HostArgs;
 use super::output::OutputTarget;
 use super::plan::{OutputForm, outputs, style};
-use super::{CliError, ExitStatus, output};
+use super::{CliError, ExitStatus, output, output_file};
 
 /// Forms of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) fn host(asked: &HostArgs, environment: &Environment) -> Result<ExitSt
                 output::stdout(|out| out.write_all(text.as_bytes()))?;
             }
             OutputTarget::File(path) => {
-                output::file(&path, &text(&record, form, &Style { color: false, ..style.clone() })?)?;
+                output_file::file(&path, &text(&record, form, &Style { color: false, ..style.clone() })?)?;
             }
         }
     }

@@ -19,7 +19,8 @@ use crate::rootfs::listing;
 use super::args::{self, InspectArgs};
 use super::interrupt::on_interrupt;
 use super::loading::{Loaded, Loading};
-use super::output::{self, Outputs};
+use super::output::Outputs;
+use super::output_file;
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
@@ -34,14 +35,14 @@ pub(super) fn check(
     let known = if base.is_some() { KnownProblems::FirstImage } else { KnownProblems::None };
     check.common.images.splice(..0, base);
     let mut plan = ImagesPlan::check(check, environment)?;
-    plan.confine(None, environment);
+    plan.confine(None, environment)?;
     judge(&plan, known, |_| {})
 }
 
 /// `ncclcheck inspect`.
 pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let mut plan = ImagesPlan::inspect(inspect, environment)?;
-    plan.confine(None, environment);
+    plan.confine(None, environment)?;
     let outputs = Outputs::open(&plan.outputs, None)?;
     let loading = loading(&plan);
     let mut outputs = outputs.beside(loading.terminal());
@@ -57,10 +58,10 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
     match command {
         args::BaselineCommand::Write(write) => {
             let mut plan = ImagesPlan::check(write.check, environment)?;
-            plan.confine(Some(&write.baseline), environment);
+            plan.confine(Some(&write.baseline), environment)?;
             let mut known = Baseline::default();
             let exit = judge(&plan, KnownProblems::None, |judgements| known.add(judgements))?;
-            output::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
+            output_file::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
             if plan.verbosity != Verbosity::Quiet {
                 let count = if known.len() == 1 { "1 finding".to_owned() } else { format!("{} findings", known.len()) };
                 say(&format!("wrote {} ({count})", write.baseline.display()));
@@ -72,7 +73,7 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
             let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
             let known = Baseline::read(Document { name: &name, text: &text })?;
             let mut plan = ImagesPlan::check(check.check, environment)?;
-            plan.confine(None, environment);
+            plan.confine(None, environment)?;
             judge(&plan, KnownProblems::File(&known), |_| {})
         }
     }

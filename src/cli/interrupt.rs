@@ -68,13 +68,7 @@ impl PendingFile {
         let Self(file) = self;
         let temporary = file.path().to_owned();
         let mut pending = lock(&PENDING);
-        // The sandbox would refuse to replace a folder with another error.
-        let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-        let persisted = if is_folder {
-            Err(io::ErrorKind::IsADirectory.into())
-        } else {
-            file.persist(path).map_err(|error| error.error)
-        };
+        let persisted = file.persist(path).map_err(|error| error.error);
         pending.remove(&temporary);
         persisted
     }

@@ -14,6 +14,7 @@ mod images;
 mod interrupt;
 mod loading;
 mod output;
+mod output_file;
 mod plan;
 mod probe;
 mod progress;

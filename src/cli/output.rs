@@ -1,17 +1,17 @@
-//! Outputs of reports: standard output, and files that are written atomically.
+//! Outputs of reports: standard output, and files.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::image::dockerfile::Dockerfile;
 use crate::judge::Difference;
 use crate::judge::rules::RuleSet;
+use crate::model::WriteTarget;
 use crate::report::{self, Collection, Explanation, Format, Report, Style, Unopened};
 
 use super::CliError;
 use super::args::ListFormat;
-use super::interrupt::PendingFile;
+use super::output_file::{self, OutputFile};
 use super::progress::Terminal;
 
 /// Target of a report.
@@ -19,6 +19,27 @@ use super::progress::Terminal;
 pub(super) enum OutputTarget {
     Stdout,
     File(PathBuf),
+}
+
+impl OutputTarget {
+    /// The path of a file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
+    /// Returns true if there can be no numbered files next to it.
+    pub(super) fn is_single(&self) -> bool {
+        self.path().is_none_or(|path| matches!(WriteTarget::of(path), Ok(target) if !target.is_replaced()))
+    }
+
+    /// Returns true if one would overwrite what is written to the other.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let replaced = |target: &Self| WriteTarget::of(target.path()?).ok().filter(WriteTarget::is_replaced);
+        self == other || replaced(self).is_some_and(|target| replaced(other) == Some(target))
+    }
 }
 
 /// The open outputs of a run.
@@ -39,10 +60,7 @@ struct OpenOutput {
 
 enum Sink {
     Stdout,
-    /// A temporary file next to the final one, and the path to rename it to.
-    Temporary(PendingFile, PathBuf),
-    /// The final file, which has the reports so far, and its path.
-    Final(File, PathBuf),
+    File(OutputFile),
 }
 
 impl Outputs {
@@ -51,7 +69,7 @@ impl Outputs {
         let open = |(format, target): &(Format, OutputTarget)| {
             let sink = match target {
                 OutputTarget::Stdout => Sink::Stdout,
-                OutputTarget::File(path) => Sink::Temporary(beside(path)?, path.clone()),
+                OutputTarget::File(path) => Sink::File(OutputFile::create(path)?),
             };
             Ok(OpenOutput { format: *format, sink, used: false })
         };
@@ -137,24 +155,17 @@ impl OpenOutput {
 
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
         self.used = true;
-        let (file, path): (&mut dyn Write, _) = match &mut self.sink {
-            Sink::Stdout => return stdout(write),
-            Sink::Temporary(file, path) => (file.file(), path),
-            Sink::Final(file, path) => (file, path),
-        };
-        let mut buffered = io::BufWriter::new(file);
-        let written = write(&mut buffered).and_then(|()| buffered.flush());
-        written.map_err(|error| failure(&path.display().to_string(), error))
+        match &mut self.sink {
+            Sink::Stdout => stdout(write),
+            Sink::File(file) => file.write(write),
+        }
     }
 
-    /// Renames the file to its final path. Later writes append to it.
+    /// Gives a file its final name. Later writes append to it.
     fn keep(&mut self) -> Result<(), CliError> {
         self.sink = match std::mem::replace(&mut self.sink, Sink::Stdout) {
-            Sink::Temporary(file, path) => {
-                let file = file.persist(&path).map_err(|error| failure(&path.display().to_string(), error))?;
-                Sink::Final(file, path)
-            }
-            sink => sink,
+            Sink::File(file) => Sink::File(file.keep()?),
+            Sink::Stdout => Sink::Stdout,
         };
         Ok(())
     }
@@ -164,21 +175,19 @@ impl OpenOutput {
     fn finish(mut self, collection: &Collection, style: &Style) -> Result<(), CliError> {
         let (format, style) = (self.format, &self.style(style));
         let parts = match (&self.sink, format.most_images()) {
-            (Sink::Temporary(_, path), Some(most)) => {
+            (Sink::File(file), Some(most)) => {
                 let parts = collection.parts(most);
-                (parts.len() > 1).then(|| (parts, path.clone()))
+                file.replaced().filter(|_| parts.len() > 1).map(|path| (path.to_owned(), parts))
             }
             _ => None,
         };
-        let Some((parts, path)) = parts else {
+        let Some((path, parts)) = parts else {
             self.write(|out| format.finish(collection, style, out))?;
             return self.keep();
         };
         for (index, part) in parts.iter().enumerate() {
             let path = numbered(&path, index + 1);
-            let mut output = Self { format, sink: Sink::Temporary(beside(&path)?, path), used: false };
-            output.write(|out| format.finish(part, style, out))?;
-            output.keep()?;
+            output_file::written(&path, |out| format.finish(part, style, out))?;
         }
         Ok(())
     }
@@ -193,35 +202,6 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// Creates a temporary file in the folder of the final one.
-fn beside(path: &Path) -> Result<PendingFile, CliError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = PendingFile::create(tempfile::Builder::new().prefix(".ncclcheck-"), folder);
-    file.map_err(|error| {
-        // The message of the library names the temporary file.
-        let error = match error.kind() {
-            io::ErrorKind::NotFound => io::Error::new(error.kind(), format!("there is no folder {}", folder.display())),
-            _ => error,
-        };
-        failure(&path.display().to_string(), error)
-    })
-}
-
-/// Writes a file atomically.
-pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
-    written(path, |out| out.write_all(text.as_bytes()))
-}
-
-/// Writes a file atomically, piece by piece.
-pub(super) fn written(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
-    let failed = |error| failure(&path.display().to_string(), error);
-    let mut file = beside(path)?;
-    let mut buffered = io::BufWriter::new(file.file());
-    write(&mut buffered).and_then(|()| buffered.flush()).map_err(failed)?;
-    drop(buffered);
-    file.persist(path).map(drop).map_err(failed)
 }
 
 /// Writes to standard output. A reader that closes the pipe early (EPIPE) is not an error.

@@ -382,7 +382,7 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
             Some(file) => OutputTarget::File(file.into()),
             None => rest.clone(),
         };
-        if outputs.iter().any(|(_, taken)| *taken == target) {
+        if outputs.iter().any(|(_, taken)| taken.is_same(&target)) {
             return Err(CliError::Usage(format!(
                 "--format {text}: another format has the same target; use FORMAT=FILE"
             )));
@@ -404,15 +404,16 @@ fn is_list(file: &str, names: &[&str]) -> bool {
     file.split(',').skip(1).filter_map(|part| part.split_once('=')).any(|(name, _)| names.contains(&name))
 }
 
-/// Refuses standard output for more images than a document of the format holds: files can be numbered.
+/// Refuses standard output, and what is written in place, for more images than a document of the format holds: only regular
+/// files can be numbered.
 fn holds(format: Format, target: &OutputTarget, images: usize) -> Result<(), CliError> {
-    let Some(most) = format.most_images().filter(|most| images > *most && *target == OutputTarget::Stdout) else {
+    let Some(most) = format.most_images().filter(|most| images > *most && target.is_single()) else {
         return Ok(());
     };
     let name = format.name();
     Err(CliError::Usage(format!(
         "--format {name}: a document holds at most {most} images, but there are {images}\n  help: --format \
-         {name}=FILE writes numbered files"
+         {name}=FILE writes numbered files, where FILE is a regular file"
     )))
 }
 

@@ -10,6 +10,7 @@ use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Un
 
 use super::args::ReportArgs;
 use super::output::Outputs;
+use super::output_file::spare;
 use super::plan::{outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
@@ -21,6 +22,7 @@ const LARGEST: u64 = 64 << 20;
 pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let targets = outputs(&asked.output, Format::ALL)?;
     // Files are read twice, and opened each time.
+    spare(asked.files.iter().map(PathBuf::as_path), targets.iter().filter_map(|(_, target)| target.path()))?;
     let mut needs = CommandNeeds::new(asked.no_sandbox);
     needs.files(&asked.files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);

@@ -13,7 +13,7 @@ use crate::model::{Environment, Limits, suggestion};
 use crate::report::pages;
 
 use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
-use super::{CliError, ExitStatus, output, plan};
+use super::{CliError, ExitStatus, output, output_file, plan};
 
 pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
@@ -67,9 +67,9 @@ fn docs(asked: &DocsArgs, environment: &Environment) -> Result<ExitStatus, CliEr
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         }
-        output::file(&path, &pages::rule(rule))?;
+        output_file::file(&path, &pages::rule(rule))?;
     }
-    output::file(&asked.folder.join("README.md"), &pages::index(rules))?;
+    output_file::file(&asked.folder.join("README.md"), &pages::index(rules))?;
     Ok(ExitStatus::Pass)
 }
 

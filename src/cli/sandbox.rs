@@ -1,7 +1,7 @@
 //! The sandbox of a command: what its arguments need of this machine. It is entered once everything that the user names
 //! has been resolved, and before the first thread starts, which it would not reach.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::image::{self, ImageNeeds, Request};
 use crate::layer::cache::ScanCache;
@@ -9,7 +9,9 @@ use crate::model::{Environment, Limits, SandboxState};
 use crate::sandbox::Sandbox;
 use crate::store::ObjectFolder;
 
+use super::CliError;
 use super::output::OutputTarget;
+use super::output_file::spare;
 use super::plan::ImagesPlan;
 
 /// Why a command that starts programs itself has no sandbox.
@@ -54,7 +56,7 @@ impl CommandNeeds {
     /// Adds the outputs of reports.
     pub(super) fn outputs<'t>(&mut self, targets: impl IntoIterator<Item = &'t OutputTarget>) -> &mut Self {
         for target in targets {
-            if let OutputTarget::File(path) = target {
+            if let Some(path) = target.path() {
                 self.sandbox.output(path);
             }
         }
@@ -117,8 +119,12 @@ impl CommandNeeds {
 }
 
 impl ImagesPlan {
-    /// Gives up what this plan does not need. `file` is written besides the outputs.
-    pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) {
+    /// Gives up what this plan does not need, after checking that it writes to no image. `file` is written besides the
+    /// outputs.
+    pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
+        let read = image::needs(&self.requests).files;
+        let outputs = self.outputs.iter().filter_map(|(_, target)| target.path()).chain(file);
+        spare(read.iter().map(PathBuf::as_path), outputs)?;
         let mut needs = CommandNeeds::new(!self.has_sandbox);
         needs.images(&self.requests).files(self.rulebook.folders());
         needs.outputs(self.outputs.iter().map(|(_, target)| target));
@@ -128,5 +134,6 @@ impl ImagesPlan {
             needs.temporary(&request.limits).cache(&request.cache, environment);
         }
         self.run.sandbox = Some(needs.enter(environment));
+        Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] opens a file.
+//! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] and [`WriteTarget`] find and open
+//! files.
 
 mod ambiguity;
 mod blob;
@@ -32,6 +33,7 @@ mod spelling;
 mod summary;
 mod text;
 mod version;
+mod write_target;
 
 pub use ambiguity::{Ambiguities, Ambiguity, AmbiguousForm};
 pub use blob::BlobRef;
@@ -71,3 +73,4 @@ pub use summary::{ImageSummary, LayerSummary};
 pub(crate) use text::help_line;
 pub use text::{command_guard, escape, printable, printable_lines, printable_message};
 pub use version::Version;
+pub(crate) use write_target::WriteTarget;

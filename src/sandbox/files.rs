@@ -22,6 +22,7 @@ impl Grant {
             Self::Keep => read | write | make_bitflags!(AccessFs::{MakeDir | RemoveDir | Refer | Truncate}),
             Self::Spool => write | make_bitflags!(AccessFs::{ReadFile | Truncate}),
             Self::Output => write,
+            Self::Write => make_bitflags!(AccessFs::{WriteFile | Truncate}),
         }
     }
 }

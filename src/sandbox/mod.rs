@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use files::landlock_version;
 
-use crate::model::{Environment, SandboxExtent, SandboxState};
+use crate::model::{Environment, SandboxExtent, SandboxState, WriteTarget};
 
 /// Configuration by which names of hosts are resolved (resolv.conf(5), hosts(5), nsswitch.conf(5), gai.conf(5)), with the
 /// folders to which `resolv.conf` is a link, because services replace the file in them.
@@ -71,6 +71,7 @@ enum Grant {
     Keep,
     Spool,
     Output,
+    Write,
 }
 
 impl Sandbox {
@@ -109,10 +110,15 @@ impl Sandbox {
         self.grant(folder.as_ref(), Grant::Spool)
     }
 
-    /// Allows to write a file next to others, which are not read.
+    /// Allows to write a file, behind links too: next to others, which are not read, and in place where it exists.
     pub fn output(&mut self, file: &Path) -> &mut Self {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        self.grant(folder.unwrap_or(Path::new(".")), Grant::Output)
+        // Opening a file that cannot be written reports why.
+        let Ok(target) = WriteTarget::of(file) else { return self };
+        if let (WriteTarget::Replaced(file), Some(folder)) = (&target, target.path().parent()) {
+            self.grant(folder, Grant::Output).grant(file, Grant::Write)
+        } else {
+            self.grant(target.path(), Grant::Write)
+        }
     }
 
     /// Allows connections, and to read what they need: the configuration of name resolution, and certificate authorities.

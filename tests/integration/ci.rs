@@ -1,7 +1,7 @@
 //! Options for jobs of a CI service: exit statuses, lists of images, comparison with a base image, and output files.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Output;
 
 use crate::foreign::{blob_file, foreign};
@@ -134,10 +134,10 @@ fn output_files_are_readable_by_others_and_survive_a_failure() {
     fs::write(&probe, "").unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode();
     assert_eq!((mode(&first), mode(&second)), (mode(&probe), mode(&probe)));
-    // A folder is in the place of one of two files.
+    // One of two files cannot be written.
     fs::remove_file(&first).unwrap();
     fs::remove_file(&second).unwrap();
-    fs::create_dir_all(second.join("full")).unwrap();
+    symlink("/dev/full", &second).unwrap();
     let output = run(&arguments, None);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("writing ") && first.is_file(), "{}", stderr(&output));

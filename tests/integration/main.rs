@@ -26,6 +26,7 @@ mod launch;
 mod many;
 mod media;
 mod mirrors;
+mod outputs;
 mod partial;
 mod platforms;
 mod plugins;

@@ -8,7 +8,7 @@ use crate::audit::trend::AuditTrend;
 use crate::audit::{AuditCounts, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
 use crate::cli::args::audit::{AuditFormat, AuditMergeArgs, AuditStatusArgs, AuditTrendArgs, AuditViewArgs};
-use crate::cli::{CliError, ExitStatus, output};
+use crate::cli::{CliError, ExitStatus, output, output_file};
 use crate::document::{Document, read_text};
 use crate::model::{Environment, Limits};
 
@@ -90,7 +90,7 @@ pub(super) fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
     Ok(TeamMap::parse(Document { name: &name, text: &text })?)
 }
 
-/// Writes to the output that is asked for; to a file atomically.
+/// Writes to the output that is asked for.
 pub(super) fn write(
     view: &AuditViewArgs,
     work: impl FnOnce(&mut dyn Write) -> Result<(), MergeError>,
@@ -106,7 +106,7 @@ pub(super) fn write(
     };
     let written = match &view.file {
         None => output::stdout(all),
-        Some(path) => output::written(path, all),
+        Some(path) => output_file::written(path, all),
     };
     match failed {
         Some(error) => Err(error.into()),

@@ -1,8 +1,7 @@
 //! Progress of a running probe, and recordings in files.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use crate::cli::interrupt::on_interrupt;
 use crate::image::source::read_bounded;
@@ -12,6 +11,7 @@ use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::{Interrupt, Observer};
 
 use super::super::CliError;
+use super::super::output_file::OutputFile;
 use super::super::progress::Terminal;
 use super::super::verbosity::Verbosity;
 use super::table::StepTable;
@@ -22,33 +22,30 @@ pub(super) struct Listener<'t> {
     verbosity: Verbosity,
     terminal: &'t Terminal,
     table: Option<StepTable>,
-    file: Option<(File, PathBuf)>,
+    file: Option<OutputFile>,
     /// First failure to write to the file, reported at the end.
-    kept: io::Result<()>,
+    kept: Result<(), CliError>,
 }
 
 impl<'t> Listener<'t> {
     pub(super) fn new(terminal: &'t Terminal, record: Option<&Path>) -> Result<Self, CliError> {
-        let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
-        let failed =
-            |error| CliError::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
+        // A run that hangs and is stopped leaves what happened so far.
+        let file = record.map(OutputFile::in_place).transpose()?;
         let verbosity = terminal.verbosity();
-        Ok(Self { verbosity, terminal, table: None, file: file.map_err(failed)?, kept: Ok(()) })
+        Ok(Self { verbosity, terminal, table: None, file, kept: Ok(()) })
     }
 
     /// Fails if the recording is incomplete.
     pub(super) fn finish(self) -> Result<(), CliError> {
-        match (self.kept, self.file) {
-            (Err(error), Some((_, path))) => Err(CliError::Output { what: path.display().to_string(), error }),
-            _ => Ok(()),
-        }
+        self.kept?;
+        self.file.map_or(Ok(()), |file| file.keep().map(drop))
     }
 }
 
 impl Observer for Listener<'_> {
     fn line(&mut self, line: &[u8]) {
-        if let (Some((file, _)), Ok(())) = (&mut self.file, &self.kept) {
-            self.kept = file.write_all(&[line, b"\n"].concat());
+        if let (Some(file), Ok(())) = (&mut self.file, &self.kept) {
+            self.kept = file.write(|out| out.write_all(&[line, b"\n"].concat()));
         }
     }
 

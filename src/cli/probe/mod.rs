@@ -6,6 +6,8 @@ mod pasted;
 mod plan;
 mod table;
 
+use std::path::PathBuf;
+
 use crate::check::Check;
 use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};
 use crate::image::source::AccessOptions;
@@ -21,6 +23,7 @@ use crate::report::{Format, Report, ReportRun, Style};
 
 use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
+use super::output_file::spare;
 use super::progress::Terminal;
 use super::sandbox::STARTS_PROGRAMS;
 use super::verbosity::Verbosity;
@@ -41,7 +44,10 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     // Invalid arguments are reported before anything runs.
     let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
-    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
+    let targets = super::plan::outputs(&asked.output, Format::ALL)?;
+    let read = asked.from.iter().chain(&asked.judging.baseline).map(PathBuf::as_path);
+    spare(read, targets.iter().filter_map(|(_, target)| target.path()).chain(asked.steps.record.as_deref()))?;
+    let mut outputs = Outputs::open(&targets, None)?;
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
     } else if asked.in_place {

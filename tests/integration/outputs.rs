@@ -1,0 +1,239 @@
+//! Files that commands write: what is in their place already is not destroyed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{program, run, run_in, stderr, world};
+
+fn image(name: &str) -> String {
+    world(name).display().to_string()
+}
+
+/// Makes a FIFO and opens both of its ends, so that no writer waits.
+fn fifo(path: &Path) -> File {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
+}
+
+/// What waits in a FIFO.
+fn waiting(mut fifo: &File) -> String {
+    let mut bytes = vec![0; 1 << 16];
+    let count = fifo.read(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+/// Runs a command, with a path in place of `FILE`.
+fn wrote(arguments: &[&str], path: &Path) {
+    let arguments: Vec<&str> =
+        arguments.iter().map(|word| if *word == "FILE" { path.to_str().unwrap() } else { word }).collect();
+    let output = run(&arguments, None);
+    // Of an audit without results, the exit status is 3.
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{arguments:?}: {}", stderr(&output));
+}
+
+/// Runs a command that writes `FILE`, which is a link to a file in another folder. With a `page`, `FILE` is the folder that
+/// it is in.
+fn writes_through_a_link(arguments: &[&str], page: Option<&str>) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("elsewhere")).unwrap();
+    let target = at("elsewhere/target");
+    fs::write(&target, "old").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
+    // Only root can give a file away.
+    let _not_permitted = chown(&target, Some(12), Some(34));
+    let before = fs::metadata(&target).unwrap();
+    let link = at(page.unwrap_or("link"));
+    symlink("elsewhere/target", &link).unwrap();
+    wrote(arguments, page.map_or(&*link, |_| folder.path()));
+    assert!(link.is_symlink(), "{arguments:?}");
+    let written = fs::read_to_string(&target).unwrap();
+    assert!(written.len() > 20, "{arguments:?}: {written}");
+    let after = fs::metadata(&target).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()), "{arguments:?}");
+    assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 1, "{arguments:?}");
+}
+
+#[test]
+fn reports_are_written_through_links() {
+    writes_through_a_link(&["check", "--quiet", "--no-sandbox", "-o", "FILE", &image("good")], None);
+    writes_through_a_link(&["inspect", "--quiet", "-o", "FILE", &image("good")], None);
+}
+
+#[test]
+fn a_difference_and_a_baseline_are_written_through_links() {
+    writes_through_a_link(&["diff", "--quiet", "-o", "FILE", &image("good"), &image("no-nccl")], None);
+    writes_through_a_link(&["baseline", "write", "--quiet", "FILE", &image("no-nccl")], None);
+}
+
+#[test]
+fn a_probe_is_written_through_a_link() {
+    let recording = format!("{}/fixtures/probe/h200-x2/full.jsonl", env!("CARGO_MANIFEST_DIR"));
+    writes_through_a_link(&["probe", "--quiet", "--from", &recording, "-o", "FILE"], None);
+}
+
+#[test]
+fn pages_and_records_are_written_through_links() {
+    writes_through_a_link(&["host", "-o", "FILE"], None);
+    writes_through_a_link(&["man", "FILE"], Some("ncclcheck-host.1"));
+    writes_through_a_link(&["rules", "docs", "--no-config", "FILE"], Some("README.md"));
+}
+
+#[test]
+fn a_stored_report_is_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = folder.path().join("report.json").display().to_string();
+    wrote(&["check", "--quiet", "--format", &format!("json={stored}"), &image("good")], folder.path());
+    writes_through_a_link(&["report", "-o", "FILE", &stored], None);
+    let output = run(&["report", "-o", &stored, &stored], None);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
+fn an_audit_is_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store").display().to_string();
+    for name in ["a", "b"] {
+        wrote(&["audit", "plan", "--no-config", "--store", &store, "--run", name, &image("good")], folder.path());
+    }
+    writes_through_a_link(&["audit", "merge", "--store", &store, "-o", "FILE"], None);
+    writes_through_a_link(&["audit", "trend", "--store", &store, "--since", "a", "--run", "b", "-o", "FILE"], None);
+}
+
+#[test]
+fn a_fifo_stays_and_gets_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    let opened = fifo(&path);
+    for arguments in [&["check", "--quiet", "-o", "FILE", &image("good")][..], &["host", "-o", "FILE"]] {
+        wrote(arguments, &path);
+        assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo(), "{arguments:?}");
+        assert!(waiting(&opened).len() > 20, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_dangling_link_creates_its_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("a/b")).unwrap();
+    symlink("a/second", at("first")).unwrap();
+    symlink("b/new.json", at("a/second")).unwrap();
+    let output = run_in(folder.path(), &["check", "--quiet", "--format", "json=first", &image("good")]);
+    assert_eq!(stderr(&output), "");
+    let report: Value = serde_json::from_slice(&fs::read(at("a/b/new.json")).unwrap()).unwrap();
+    assert_ne!(report["asked"]["sandbox"]["state"], "off");
+    assert!(at("first").is_symlink() && at("a/second").is_symlink());
+}
+
+#[test]
+fn a_device_stays_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = folder.path().join("null");
+    // Making a device needs root, and a file system that has devices. A FIFO is another thing that a rename destroys.
+    let made = Command::new("mknod").arg(&device).args(["c", "1", "3"]).stderr(Stdio::null()).status();
+    if !made.is_ok_and(|status| status.success()) || File::open(&device).is_err() {
+        return;
+    }
+    let output = run_in(folder.path(), &["check", "--quiet", "--format", "sarif=null", &image("good")]);
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+    assert!(fs::symlink_metadata(&device).unwrap().file_type().is_char_device());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Runs a check that writes to a path, with this standard output.
+fn to_descriptor(path: &str, output: Stdio) -> Vec<u8> {
+    let arguments = ["inspect", "--quiet", "-o", path, &image("good")];
+    let child =
+        Command::new(program()).args(arguments).env_clear().stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+    output.stdout
+}
+
+#[test]
+fn standard_output_is_written_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        assert!(to_descriptor(path, Stdio::piped()).starts_with(image("good").as_bytes()), "{path}");
+        fs::write(&file, "before\n").unwrap();
+        let number = fs::metadata(&file).unwrap().ino();
+        to_descriptor(path, OpenOptions::new().append(true).open(&file).unwrap().into());
+        assert!(fs::read_to_string(&file).unwrap().starts_with(&format!("before\n{}", image("good"))), "{path}");
+        assert_eq!(fs::metadata(&file).unwrap().ino(), number);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_substituted_process_gets_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#""$0" check --quiet -o >(cat > "$1") "$2"; wait $!"#;
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .arg(program())
+        .arg(folder.path().join("copy"))
+        .arg(world("good"))
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+    assert!(fs::read_to_string(folder.path().join("copy")).unwrap().starts_with("PASS "));
+}
+
+#[test]
+fn what_cannot_be_an_output_is_an_error_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    symlink("loop", at("loop")).unwrap();
+    fs::copy(world("good"), at("image.tar")).unwrap();
+    symlink("image.tar", at("link")).unwrap();
+    let (json, csv) = (["--format", "json=a"], ["--format", "csv=./a"]);
+    let two = [json, csv].concat();
+    for (arguments, why) in [
+        (&["-o", "folder"][..], "writing folder: is a directory"),
+        (&["-o", "folder/"], "writing folder/: is a directory"),
+        (&["-o", "new/"], "writing new/: is a directory"),
+        (&["-o", "none/file"], "writing none/file: there is no folder none"),
+        (&["-o", "socket"], "writing socket: it is a socket, not a regular file"),
+        (&["-o", "loop"], "writing loop: "),
+        (&["-o", "image.tar"], "image.tar: this run reads this file"),
+        (&["-o", "link", "--no-sandbox"], "link: this run reads this file"),
+        (&two, "--format csv=./a: another format has the same target"),
+    ] {
+        let output = run_in(folder.path(), &[&["check", "--quiet", "image.tar"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read(at("image.tar")).unwrap(), fs::read(world("good")).unwrap());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+}
+
+#[test]
+fn a_document_that_is_full_is_not_numbered_beside_a_fifo() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = vec![image("no-nccl"); 21].join("\n");
+    fs::write(folder.path().join("list"), list).unwrap();
+    let _open = fifo(&folder.path().join("fifo"));
+    let check = ["check", "--quiet", "--list", "list", "--format"];
+    let output = run_in(folder.path(), &[&check[..], &["sarif=fifo"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("a document holds at most 20 images, but there are 21"), "{}", stderr(&output));
+    // The numbers are next to what a link leads to.
+    fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    symlink("elsewhere/a.sarif", folder.path().join("link")).unwrap();
+    assert_eq!(run_in(folder.path(), &[&check[..], &["sarif=link"]].concat()).status.code(), Some(1));
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(folder.path().join("elsewhere")).unwrap().map(|entry| entry.unwrap().file_name().into()).collect();
+    names.sort();
+    assert_eq!(names, [Path::new("a-1.sarif"), Path::new("a-2.sarif")]);
+}
