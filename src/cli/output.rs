@@ -54,8 +54,8 @@ pub(super) struct Outputs {
 struct OpenOutput {
     format: Format,
     sink: Sink,
-    /// True after the first write: a blank line separates human-readable reports.
-    used: bool,
+    /// True after the first text: a blank line separates human-readable reports.
+    is_used: bool,
 }
 
 enum Sink {
@@ -71,7 +71,7 @@ impl Outputs {
                 OutputTarget::Stdout => Sink::Stdout,
                 OutputTarget::File(path) => Sink::File(OutputFile::create(path)?),
             };
-            Ok(OpenOutput { format: *format, sink, used: false })
+            Ok(OpenOutput { format: *format, sink, is_used: false })
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
@@ -121,13 +121,23 @@ impl Outputs {
     ) -> Result<(), CliError> {
         for output in &mut self.open {
             let style = &output.style(style);
-            let parted = output.used && output.format == Format::Human;
             let format = output.format;
+            if format != Format::Human {
+                output.write(|out| write(format, style, out))?;
+                continue;
+            }
+            // Of several images only the last part may have a text.
+            let mut text = Vec::new();
+            write(format, style, &mut text).map_err(|error| failure("the report", error))?;
+            if text.is_empty() {
+                continue;
+            }
+            let is_parted = std::mem::replace(&mut output.is_used, true);
             output.write(|out| {
-                if parted {
+                if is_parted {
                     writeln!(out)?;
                 }
-                write(format, style, out)
+                out.write_all(&text)
             })?;
         }
         Ok(())
@@ -154,7 +164,6 @@ impl OpenOutput {
     }
 
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
-        self.used = true;
         match &mut self.sink {
             Sink::Stdout => stdout(write),
             Sink::File(file) => file.write(write),

@@ -166,3 +166,16 @@ fn what_is_no_report_is_an_error_with_its_line() {
     let output = run(&["report", "/nonexistent/reports.json"], None);
     assert!(stderr(&output).contains("/nonexistent/reports.json"), "{}", stderr(&output));
 }
+
+#[test]
+fn no_report_begins_with_a_blank_line_and_parts_have_one_between() {
+    let (good, bad) = (path("good"), path("no-nccl"));
+    let missing = ["nothing-here.tar", "nor-here.tar"];
+    for arguments in [&[&*bad, &good, &bad][..], &[&good, &good], &missing, &["--verbose", missing[0], missing[1]]] {
+        let text = text(&run(&[&["check", "--quiet"], arguments].concat(), None));
+        assert!(!text.trim().is_empty() && !text.starts_with('\n'), "{arguments:?}: {text}");
+        assert!(!text.contains("\n\n\n"), "{arguments:?}: {text}");
+    }
+    let text = text(&run(&["check", "--quiet", "--verbose", &good, &bad], None));
+    assert!(text.contains("\n\nFAIL ") && text.contains("\n\nverdict "), "{text}");
+}

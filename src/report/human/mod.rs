@@ -19,6 +19,7 @@ use anstyle::AnsiColor;
 
 use super::collected::Collection;
 use super::counts::OutcomeCounts;
+use super::survey::RowState;
 use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::doctor::Offer;
@@ -99,7 +100,8 @@ pub(super) fn finish(collection: &Collection, style: &Style, out: &mut dyn Write
         findings::write(survey, &mut Page::new(&mut *out, style))?;
     } else if survey.rows.len() < 2 {
         return Ok(());
-    } else {
+    } else if survey.rows.iter().any(|row| matches!(row.state, RowState::Judged(_))) {
+        // After the reports on the images that were opened.
         writeln!(out)?;
     }
     table::rows(survey, TableDetail::First, style, out)
