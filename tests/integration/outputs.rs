@@ -2,7 +2,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, lchown, symlink,
+};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -236,4 +238,24 @@ fn a_document_that_is_full_is_not_numbered_beside_a_fifo() {
         fs::read_dir(folder.path().join("elsewhere")).unwrap().map(|entry| entry.unwrap().file_name().into()).collect();
     names.sort();
     assert_eq!(names, [Path::new("a-1.sarif"), Path::new("a-2.sarif")]);
+}
+
+#[test]
+fn a_link_of_another_user_in_a_shared_folder_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = shared.join("ncclcheck.1");
+    symlink("../file", &link).unwrap();
+    let write = || run_in(folder.path(), &["man", "shared"]);
+    assert_eq!(stderr(&write()), "");
+    // Only root can make another user's link.
+    fs::remove_file(folder.path().join("file")).unwrap();
+    if lchown(&link, Some(65534), None).is_ok() {
+        let output = write();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("another user made this link"), "{}", stderr(&output));
+        assert!(!folder.path().join("file").exists());
+    }
 }
