@@ -24,15 +24,27 @@ pub(crate) fn keep_within_folder() {
     IS_KEPT_WITHIN_FOLDER.store(true, Ordering::Relaxed);
 }
 
-/// Opens a file that the user named: a regular file, a device such as `/dev/null`, or a file descriptor of this process
-/// (`<(command)`). The caller bounds what is read. Whoever writes into a repository can put a link in the place of a file
-/// that the user names, so a link in a repository that leads outside of it, or into its `.git`, is refused.
-pub(crate) fn open_named(path: &Path) -> io::Result<File> {
-    let is_inherited = ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|folder| path.starts_with(folder));
-    if is_inherited {
+/// Opens a file of the user's or the machine's configuration: a regular file, a device such as `/dev/null`, or a file
+/// descriptor of this process (`<(command)`). The caller bounds what is read. Links lead anywhere, also from a home or an
+/// `/etc` that git keeps.
+pub(crate) fn open_configured(path: &Path) -> io::Result<File> {
+    if is_inherited(path) {
         return File::open(path).map_err(|error| explained(error, path));
     }
-    let file = open(path, |kind| kind.is_file() || kind.is_char_device())?;
+    open(path, |kind| kind.is_file() || kind.is_char_device())
+}
+
+fn is_inherited(path: &Path) -> bool {
+    ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|folder| path.starts_with(folder))
+}
+
+/// Opens a file that an option names, like [`open_configured`]. Whoever writes into a repository can put a link in its place,
+/// so a link in a repository that leads outside of it, or into its `.git`, is refused.
+pub(crate) fn open_named(path: &Path) -> io::Result<File> {
+    let file = open_configured(path)?;
+    if is_inherited(path) {
+        return Ok(file);
+    }
     let whole = without_dots(&std::path::absolute(path)?);
     let current = current_dir().ok().filter(|_| IS_KEPT_WITHIN_FOLDER.load(Ordering::Relaxed));
     let repositories = whole.ancestors().filter(|above| above.join(".git").symlink_metadata().is_ok());
@@ -113,5 +125,20 @@ mod tests {
         open_regular(&at("link")).unwrap();
         open_named(Path::new("/dev/null")).unwrap();
         assert!(open_named(&at("fifo")).is_err());
+    }
+
+    #[test]
+    fn links_lead_out_of_a_repository_only_from_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("home/.git")).unwrap();
+        std::fs::write(at("secret"), "x").unwrap();
+        std::fs::write(at("home/file"), "x").unwrap();
+        std::os::unix::fs::symlink("../secret", at("home/out")).unwrap();
+        std::os::unix::fs::symlink("file", at("home/in")).unwrap();
+        open_named(&at("home/in")).unwrap();
+        assert!(open_named(&at("home/out")).is_err());
+        // A home that git keeps may link to files elsewhere.
+        open_configured(&at("home/out")).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Environment, Hasher, bytes_within, cause, open_named, printable, size, without_content};
+use crate::model::{Environment, Hasher, bytes_within, cause, open_configured, printable, size, without_content};
 
 use super::endpoint::{Endpoint, Tls};
 
@@ -90,7 +90,7 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let shown = path.to_string_lossy();
     let shown = printable(&shown);
-    let file = match open_named(path) {
+    let file = match open_configured(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot open {shown}: {}", cause(&error))),

@@ -1,7 +1,7 @@
 //! Certificates for one registry, from `certs.d` folders (containers-certs.d(5); Docker reads the same layout): `*.crt`
 //! are CA certificates to trust, `NAME.cert` and `NAME.key` are a client certificate and its key.
 
-use crate::model::open_named;
+use crate::model::open_configured;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,6 +121,6 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, SourceError
 
 fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
     let what = format!("reading {}", file.display());
-    let opened = open_named(file).map_err(|error| SourceError::io(&what, error))?;
+    let opened = open_configured(file).map_err(|error| SourceError::io(&what, error))?;
     read_bounded(opened, LARGEST_FILE, &what)
 }

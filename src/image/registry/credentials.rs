@@ -12,7 +12,7 @@ use super::conceal::Secrets;
 use super::helper;
 use super::response_error::Access;
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
-use crate::model::{Environment, cause, open_named};
+use crate::model::{Environment, cause, open_configured};
 
 /// Maximum size of a credentials file in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -208,7 +208,7 @@ fn trouble(error: &CredentialRetrievalError) -> Option<&'static str> {
 }
 
 pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
-    match read_bounded(open_named(file)?, LARGEST_FILE, "credentials") {
+    match read_bounded(open_configured(file)?, LARGEST_FILE, "credentials") {
         Ok(bytes) => Ok(bytes),
         Err(SourceError::Io { error, .. }) => Err(error),
         Err(error) => Err(io::Error::other(error)),

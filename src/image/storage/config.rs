@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::image::source::{SourceError, read_bounded};
-use crate::model::{Environment, Limits, open_named, printable, without_content};
+use crate::model::{Environment, Limits, open_configured, printable, without_content};
 
 /// The store of the system's engines.
 const SYSTEM: &str = "/var/lib/containers/storage";
@@ -105,7 +105,7 @@ fn files(is_rootless: bool, environment: &Environment) -> Vec<(bool, PathBuf)> {
 
 fn read((is_users, path): &(bool, PathBuf), limits: &Limits) -> Result<Option<(bool, StorageConf)>, SourceError> {
     let what = format!("reading {}", path.display());
-    let file = match open_named(path) {
+    let file = match open_configured(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SourceError::io(what, error)),

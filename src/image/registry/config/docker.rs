@@ -1,6 +1,6 @@
 //! Docker's `daemon.json`: mirrors of Docker Hub, and registries without verified TLS (dockerd(8)).
 
-use crate::model::{open_named, without_content};
+use crate::model::{open_configured, without_content};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl DockerConfig {
     /// Reads the file; nothing if it does not exist, or if only root may read it.
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let what = format!("reading {}", path.display());
-        let file = match open_named(path) {
+        let file = match open_configured(path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
                 return Ok(Self::default());
             }

@@ -1,6 +1,6 @@
 //! One `registries.conf` file: version 2, and the lists of version 1.
 
-use crate::model::{open_named, without_content};
+use crate::model::{open_configured, without_content};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl List {
 /// Reads a file; `None` if it is not readable for this user.
 pub(super) fn read_file(path: &Path) -> Result<Option<String>, SourceError> {
     let what = format!("reading {}", path.display());
-    let file = match open_named(path) {
+    let file = match open_configured(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
         file => file.map_err(|error| SourceError::io(&what, error))?,
     };
