@@ -14,28 +14,91 @@ pub(crate) const SECRET: &str = "<secret>";
 
 /// Words of names whose values are secrets.
 const WORDS: &[&str] = &[
-    "APIKEY",
-    "AUTH",
     "AUTHORIZATION",
     "BEARER",
     "COOKIE",
     "CREDENTIAL",
     "CREDS",
     "JWT",
-    "PASS",
+    "PASSCODE",
+    "PASSWORDS",
     "SECRETS",
-    "SIG",
     "SIGNATURE",
 ];
 
 /// Ends of such words, which some names do not separate: `DBPASSWORD`.
-const ENDS: &[&str] = &["ACCESSKEY", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETKEY", "TOKEN"];
+const ENDS: &[&str] =
+    &["ACCESSKEY", "APIKEY", "APIKEYS", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETKEY"];
 
-/// Words that mean a secret only beside others: `key=value` and `--pwd FOLDER` are common.
-const WORDS_OF_SEVERAL: &[&str] = &["KEY", "PRIVATE", "PWD"];
+/// Words of keys that are secrets, in names of any case.
+const SECRET_KEYS: &[&str] = &[
+    "ACCESS",
+    "ACCOUNT",
+    "API",
+    "AUTH",
+    "DEPLOY",
+    "ENCRYPTION",
+    "LICENSE",
+    "MASTER",
+    "PRIVATE",
+    "SECRET",
+    "SERVICE",
+    "SHARED",
+    "SIGNING",
+    "SSH",
+    "STORAGE",
+    "SUBSCRIPTION",
+];
+
+/// Words of keys and tokens that are none: of a data set, of a vocabulary, or public.
+const PUBLIC_KINDS: &[&str] = &[
+    "AUDIO",
+    "BOS",
+    "CACHE",
+    "CLS",
+    "DATA",
+    "EOS",
+    "FIRST",
+    "FOREIGN",
+    "GPG",
+    "GROUP",
+    "HOST",
+    "IMAGE",
+    "JSON",
+    "LABEL",
+    "LAST",
+    "MASK",
+    "MAX",
+    "MIN",
+    "NEW",
+    "NEXT",
+    "NUM",
+    "PAD",
+    "PARTITION",
+    "PER",
+    "PRIMARY",
+    "PUBLIC",
+    "QUERY",
+    "SEP",
+    "SORT",
+    "SPECIAL",
+    "STOP",
+    "TEXT",
+    "UNK",
+    "VALUE",
+    "VIDEO",
+];
+
+/// First words of names of switches.
+const SWITCHES: &[&str] =
+    &["ALLOW", "DISABLE", "DISABLED", "ENABLE", "HAS", "IS", "NO", "SKIP", "USE", "WITH", "WITHOUT"];
 
 /// Last words of names whose values tell about a secret without being one.
-const ABOUT: &[&str] = &["COUNT", "DIR", "FILE", "LENGTH", "LIMIT", "PATH", "SIZE", "STDIN", "TIMEOUT", "TTL", "TYPE"];
+const ABOUT: &[&str] = &[
+    "BACKEND", "BUDGET", "COUNT", "DIM", "DIR", "ENABLED", "ENDPOINT", "FILE", "FORMAT", "HEADS", "HOST", "ID", "IDS",
+    "INDEX", "LENGTH", "LIMIT", "METHOD", "MODE", "NAME", "NORM", "PATH", "POLICY", "PORT", "PROVIDER", "REGISTRY",
+    "SERVER", "SIZE", "SOCK", "STDIN", "TIMEOUT", "TTL", "TYPE", "URI", "URL", "VERSION",
+];
 
 /// Values that no secret has.
 const PUBLIC: &[&str] = &["", "true", "false", "yes", "no", "on", "off", "none", "null", "...", "***", SECRET];
@@ -63,26 +126,31 @@ const fn hints(first: u8) -> &'static [&'static str] {
     }
 }
 
-/// A value at the start of a text: quoted, in escaped quotes, cut off, or up to what ends a word of a shell or a URL.
-const VALUE: &str = r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|"(?:[^"\\]|\\.)*"|'[^']*'|"[^"]*$|'[^']*$|[^ \t\r\n"'&;|\\]+)"#;
+/// A value at the start of a text: quoted, in escaped quotes, cut off, an object, a substitution, or up to what ends a word of a
+/// shell or a URL. A word may have quoted parts.
+const VALUE: &str = concat!(
+    r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|(?:"(?:[^"\\]|\\.)*"|'[^']*')(?:"[A-Za-z0-9$_][^"]*"|'[A-Za-z0-9$_][^']*')*"#,
+    r#"|"[^"]*$|'[^']*$|\{[^{}\r\n]*\}|`[^`\r\n]*`"#,
+    r#"|(?:[^ \t\r\n"'&;|\\]|\\ |"[A-Za-z0-9$_][^"\r\n]*"|'[A-Za-z0-9$_][^'\r\n]*')+)"#,
+);
 
 /// Tokens by their form, and private keys.
 const TOKEN: &str = concat!(
-    r"(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|dckr_pat_|nvapi-|sk-)[A-Za-z0-9_-]{16,}",
+    r"(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|dckr_pat_|nvapi-)[A-Za-z0-9_-]{16,}|sk-(?:[a-z]+-)?[A-Za-z0-9_]{16,}[A-Za-z0-9_-]*",
     r"|(?:hf_|npm_)[A-Za-z0-9]{16,}|pypi-[A-Za-z0-9_-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}",
     r"|AIza[A-Za-z0-9_-]{30,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
 );
 
 /// The user and the password of a URL.
-const USERINFO: &str = r#"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://)(?P<value>[^ \t\r\n/'"<>]+)@"#;
+const USERINFO: &str = r#"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://)(?P<value>[^ \t\r\n/?#'"<>]+)@"#;
 
 /// A name, and what separates it from its value in a shell, in Python, in JSON and in YAML.
-const NAME: &str = r#"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>=|[ \t]+=[ \t]*|\\*["']?[ \t]*:[ \t]+|\\*["']:)"#;
+const NAME: &str = r#"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>=|[ \t]+=[ \t]*|\\*["']\][ \t]*=[ \t]*|\\*["']?[ \t]*:[ \t]+|\\*["']:)"#;
 
 /// An option whose value is the next word, also of a list in JSON or as Docker prints it.
 const OPTION: &str =
-    r#"(?:^|[ \t\r\n"'\[,(])--?(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<between>\\*["']?(?:,[ \t]*|(?:[ \t]|\\\r?\n)+))"#;
+    r#"(?:^|[ \t\r\n"'\[,(])--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<between>\\*["']?(?:,[ \t]*|(?:[ \t]|\\\r?\n)+))"#;
 
 /// The old form of `ENV`, and csh's `setenv`.
 const SETENV: &str = r"(?-u:\b)(?:ENV|setenv)[ \t]+(?P<name>[A-Za-z0-9_]+)(?P<between>[ \t]+)";
@@ -90,14 +158,14 @@ const SETENV: &str = r"(?-u:\b)(?:ENV|setenv)[ \t]+(?P<name>[A-Za-z0-9_]+)(?P<be
 /// A header of HTTP.
 const HEADER: &str = concat!(
     r"(?P<before>(?-u:\b)(?i-u:(?:(?:proxy-)?authorization|x-[a-z-]*(?:key|token|auth|secret)[a-z-]*|private-token",
-    r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:basic|bearer|digest|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
+    r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:api-?key|basic|bearer|digest|key|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
 );
 
 /// Options and words of programs whose names do not tell: `curl -u USER:PASSWORD`, `login … -p PASSWORD`.
 const PROGRAM: &str = concat!(
     r#"(?P<before>(?-u:\b)(?:curl[ \t](?:[^;&|\n]*?[ \t])?(?:-u|--user)[ \t=]*["']?[^ \t\r\n:"']+:"#,
     r"|sshpass[ \t]+-p[ \t]*|(?:docker|helm|nerdctl|oc|podman|skopeo)[ \t]+login[ \t](?:[^;&|\n]*?[ \t])?-p[ \t]+",
-    r"|mysql[a-z]*[ \t](?:[^;&|\n]*?[ \t])?-p|wandb[ \t]+login[ \t]+(?:--[a-z]+[ \t]+)?",
+    r"|mysql(?:admin|dump)?[ \t](?:[^;&|\n]*?[ \t])?-p|wandb[ \t]+login[ \t]+(?:--[a-z]+[ \t]+)?",
     r#"|login[ \t]+[^ \t\r\n]+[ \t]+password[ \t]+))(?P<value>[^ \t\r\n"';&|\\-][^ \t\r\n"';&|\\]*)"#,
 );
 
@@ -131,21 +199,34 @@ static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
 /// Returns true for the name of a variable or an option whose value is a secret, whatever its prefix.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let words = words(name);
-    let is_secret = |(index, word): (usize, &String)| {
-        let next = words.get(index + 1);
-        // A version of a symbol: IBVERBS_PRIVATE_34.
-        let is_numbered = next.is_some_and(|next| next.bytes().all(|byte| byte.is_ascii_digit()));
-        WORDS.contains(&&**word)
-            || ENDS.iter().any(|end| word.ends_with(end))
-            || (words.len() > 1 && !is_numbered && WORDS_OF_SEVERAL.contains(&&**word))
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    let is_variable = !name.bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_secret = |(index, word): (usize, &&str)| {
+        let before = index.checked_sub(1).and_then(|index| words.get(index)).copied();
+        let is_last = index + 1 == words.len();
+        let is_public = before.is_some_and(|before| PUBLIC_KINDS.contains(&before));
+        match *word {
+            "AUTH" | "SIG" => is_last,
+            "KEY" | "KEYS" => {
+                let is_of_secrets = before.is_some_and(|before| SECRET_KEYS.contains(&before));
+                is_of_secrets || (is_variable && is_last && before.is_some() && !is_public && *word == "KEY")
+            }
+            // `N_PASS` and `two-pass` count.
+            "PASS" => !before.is_some_and(|before| ["MULTI", "N", "NUM", "ONE", "SINGLE", "TWO"].contains(&before)),
             // A personal access token. NCCL's PAT is an algorithm.
-            || (index > 0 && next.is_none() && word == "PAT")
+            "PAT" => is_last && before.is_some(),
+            "PWD" => is_last && before.is_some_and(|before| before != "OLD"),
+            "TOKEN" => !is_public && (is_variable || is_last),
+            _ => WORDS.contains(word) || word.ends_with("TOKEN") || ENDS.iter().any(|end| word.ends_with(end)),
+        }
     };
-    words.last().is_some_and(|last| words.len() == 1 || !ABOUT.contains(&&**last))
-        && words.iter().enumerate().any(is_secret)
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let is_about = words.len() > 1 && (ABOUT.contains(last) || SWITCHES.contains(first));
+    // `AWS_ACCESS_KEY_ID`
+    (!is_about || words.ends_with(&["ACCESS", "KEY", "ID"])) && words.iter().enumerate().any(is_secret)
 }
 
-/// The words of a name in upper case: those of `HF_TOKEN`, of `api-key` and of `authToken`.
+/// The words of a name in upper case, without digits at their ends: those of `HF_TOKEN2`, of `api-key` and of `authToken`.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last = ' ';
@@ -158,6 +239,9 @@ fn words(name: &str) -> Vec<String> {
             }
         }
         last = character;
+    }
+    for word in &mut words {
+        word.truncate(word.trim_end_matches(|digit: char| digit.is_ascii_digit()).len());
     }
     words
 }
@@ -204,9 +288,27 @@ pub(crate) fn conceal_words(words: &[String]) -> Vec<String> {
     for word in words {
         let is_secret = is_value && !word.starts_with('-') && !is_public(word);
         is_value = word.strip_prefix('-').is_some_and(is_secret_name) && !word.contains('=');
-        shown.push(if is_secret { SECRET.to_owned() } else { conceal(word).into_owned() });
+        shown.push(if is_secret { SECRET.to_owned() } else { conceal_word(word) });
+    }
+    // Some programs have no option for a password: the words before it tell.
+    let line = if shown.len() > MOST_TELLING { String::new() } else { shown.join("\t") };
+    if let Some(line) = changed(&PATTERNS.program, &line, |found, _| behind(found)) {
+        let words: Vec<_> = line.split('\t').map(str::to_owned).collect();
+        return if words.len() == shown.len() { words } else { vec![line.replace('\t', " ")] };
     }
     shown
+}
+
+/// Most words of a command of which one is looked for in the context of the others.
+const MOST_TELLING: usize = 1_000;
+
+/// One word of a command, whose value reaches to its end, blanks included.
+fn conceal_word(word: &str) -> String {
+    let named = word.split_once('=').filter(|(name, value)| {
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+        is_name && is_secret_name(name) && !is_public(value)
+    });
+    named.map_or_else(|| conceal(word).into_owned(), |(name, _)| format!("{name}={SECRET}"))
 }
 
 /// A line of JSON, or another line, with `<secret>` in the place of each secret. What is JSON stays JSON.
@@ -367,11 +469,22 @@ fn is_public(value: &str) -> bool {
     let is_reference = |value: &str| {
         let name = value.strip_prefix('$').unwrap_or_default();
         let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        let name = name.split_once(":?").map_or(name, |(name, _)| name);
+        let name = name.strip_suffix(":-").or(name.strip_suffix('-')).unwrap_or(name);
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let is_number = value.len() <= 3 && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = value.len() <= 5 && value.bytes().all(|byte| byte.is_ascii_digit());
+    // `1.7.4-6`, of a package whose name has such a word.
+    let is_version = value.split_once('.').is_some_and(|(major, rest)| {
+        !major.is_empty()
+            && major.bytes().all(|byte| byte.is_ascii_digit())
+            && rest.starts_with(|digit: char| digit.is_ascii_digit())
+    });
     PUBLIC.iter().any(|word| value.eq_ignore_ascii_case(word))
         || is_number
+        || is_version
+        // A secret of a build, by its name.
+        || value.starts_with("id=")
         || is_reference(value)
         || value.starts_with("$(")
         || value.starts_with("${{")
@@ -379,7 +492,7 @@ fn is_public(value: &str) -> bool {
 
 fn token(found: &Captures<'_>) -> Option<String> {
     let text = found.get_match().as_str();
-    // Names of packages begin so too: sk-learn-contrib-something.
+    // Names of packages begin so too: sk-learn-contrib_something.
     let is_name = text.starts_with("sk-") && !text.bytes().any(|byte| byte.is_ascii_digit());
     (!is_name).then(|| SECRET.to_owned())
 }
@@ -390,7 +503,8 @@ fn userinfo(found: &Captures<'_>, rest: &str) -> Option<String> {
     // The digest of an image is no host, and ssh knows only the user.
     let is_digest = rest.starts_with("sha256:") || rest.starts_with("sha512:");
     let value = &found["value"];
-    let is_secret = !is_digest && (is_of_web || value.contains(':')) && !value.split(':').all(is_public);
+    let is_secret =
+        !is_digest && (is_of_web || value.contains(':')) && value != "git" && !value.split(':').all(is_public);
     is_secret.then(|| format!("{scheme}{SECRET}@"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Gap, ImageConfig, StartChoice};
+use crate::model::{Gap, ImageConfig, StartChoice, conceal_words};
 use crate::rootfs::RootFs;
 
 use super::ImageStart;
@@ -61,9 +61,9 @@ pub fn handover(rootfs: &RootFs, config: &ImageConfig, python: &str) -> Result<H
     }
     let given = start.call.filter(|call| call.target == PythonTarget::Command(CODE.to_owned()));
     let state = given.map(|call| call.state).ok_or_else(|| {
-        let why = start
-            .refusal
-            .unwrap_or_else(|| format!("{} does not start the command that it is given", config.entrypoint.join(" ")));
+        let entrypoint = || conceal_words(&config.entrypoint).join(" ");
+        let why =
+            start.refusal.unwrap_or_else(|| format!("{} does not start the command that it is given", entrypoint()));
         NoHandover::Other(Gap::new(why))
     })?;
     Ok(Handover {

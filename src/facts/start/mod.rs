@@ -20,7 +20,7 @@ pub(super) use produce::PRODUCER;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 
-use crate::model::{Gap, ImageConfig, ImagePath};
+use crate::model::{Gap, ImageConfig, ImagePath, conceal_words};
 use crate::rootfs::RootFs;
 use crate::shell::Field;
 
@@ -80,7 +80,7 @@ impl ImageStart {
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
         let mut image = Self {
             call: None,
-            command: (!words.is_empty()).then(|| words.join(" ")),
+            command: (!words.is_empty()).then(|| conceal_words(&words).join(" ")),
             user: initial.user.clone(),
             assumed: Vec::new(),
             gap: None,

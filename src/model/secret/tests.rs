@@ -28,6 +28,13 @@ fn names_of_secrets() {
         "X-Amz-Signature",
         "token",
         "auth",
+        "CUDA_LICENSE_PASSWORD1",
+        "HF_TOKEN_2",
+        "NGC_API_KEY2",
+        "PASSWORDS",
+        "OPENAIAPIKEY",
+        "WANDB_KEY",
+        "wandb.api_key",
         "GOOGLE_APPLICATION_CREDENTIALS",
         "private_key",
     ] {
@@ -48,6 +55,32 @@ fn names_of_secrets() {
         "AWS_WEB_IDENTITY_TOKEN_FILE",
         "author",
         "pwd",
+        "eos-token",
+        "pad_token_id",
+        "BOS_TOKEN_ID",
+        "NUM_TOKEN",
+        "image-token-index",
+        "moe-token-dropping",
+        "trainer.token_budget",
+        "model.key_dim",
+        "num_key_value_heads",
+        "data.sort_key",
+        "image_key",
+        "text-key",
+        "PUBLIC_KEY",
+        "GPG_KEY",
+        "KEY_SERVER",
+        "OLD_PWD",
+        "PRIVATE_REGISTRY",
+        "SSH_AUTH_SOCK",
+        "AUTH_URL",
+        "N_PASS",
+        "two-pass",
+        "SIG_BLOCK",
+        "USE_AUTH",
+        "with-private-libs",
+        "StrictHostKeyChecking",
+        "disabled-password",
         "compass",
         "",
     ] {
@@ -86,6 +119,14 @@ fn secrets_are_concealed_in_any_syntax() {
         ("echo sk-proj-0123456789abcdefghij", "echo <secret>"),
         ("AKIAIOSFODNN7EXAMPLE", "<secret>"),
         ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc y", "x <secret> y"),
+        ("TOKEN=abc\"def\" x", "TOKEN=<secret> x"),
+        ("TOKEN=a\\ b x", "TOKEN=<secret> x"),
+        ("TOKEN=`cat /run/x` y", "TOKEN=<secret> y"),
+        ("ENV CREDENTIAL_JSON={\"a\":\"abc\"}", "ENV CREDENTIAL_JSON=<secret>"),
+        ("os.environ['HF_TOKEN'] = 'abc'", "os.environ['HF_TOKEN'] = '<secret>'"),
+        ("x --wandb.api_key abc", "x --wandb.api_key <secret>"),
+        ("-H 'Authorization: ApiKey abc'", "-H 'Authorization: ApiKey <secret>'"),
+        ("https://x.com?mail=a@b.c", "https://x.com?mail=a@b.c"),
         ("TOKEN=\"cut off", "TOKEN=\"<secret>"),
         ("a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b", "a <secret> b"),
     ] {
@@ -134,6 +175,11 @@ fn what_is_no_secret_stays() {
         "pip install sk-learn-contrib-something token==1.0",
         "bearer of news: a token: it is absent",
         "AUTH=true",
+        "apt-get install docker-credential-helpers=0.6.4 pass=1.7.4-6 libsecret-1-0=0.20",
+        "pip install sk-learn-extra-utils-v2 mysqlclient -parallel",
+        "x --eos-token </s> --pad-token x --text-key text",
+        "HF_TOKEN=${1:-} x ${HF_TOKEN:?missing}",
+        "docker build --secret id=hf,src=x . https://git@github.com/a/b",
     ] {
         assert_eq!(of(text), text);
     }
@@ -145,6 +191,15 @@ fn values_of_facts_are_concealed() {
     let command = words(&["x", "--api-key", "abc", "--token=abc", "-v", "y"]);
     assert_eq!(concealed(&command), Some(words(&["x", "--api-key", "<secret>", "--token=<secret>", "-v", "y"])));
     assert_eq!(concealed(&words(&["--auth", "-v", "HF_TOKEN"])), None);
+    for (command, expected) in [
+        (&["curl", "-u", "bob:abc", "https://x"][..], &["curl", "-u", "bob:<secret>", "https://x"][..]),
+        (&["/usr/bin/wandb", "login", "abc"], &["/usr/bin/wandb", "login", "<secret>"]),
+        (&["docker", "login", "-u", "a", "-p", "abc", "r"], &["docker", "login", "-u", "a", "-p", "<secret>", "r"]),
+        (&["env", "HF_TOKEN=a b abc"], &["env", "HF_TOKEN=<secret>"]),
+        (&["x", "--api-key=a b abc"], &["x", "--api-key=<secret>"]),
+    ] {
+        assert_eq!(concealed(&words(command)), Some(words(expected)), "{command:?}");
+    }
     let map = |pairs: &[(&str, &str)]| {
         Value::Map(pairs.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect())
     };
