@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for Json {
+impl IntoDeserializer<'_, Error> for Json {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use crate::model::{Class, Fact, Gap, Site, Version};
 
 use super::super::image::no_configuration;
+use super::super::start::LONGEST_WORD;
 use super::super::value::Groups;
 use super::super::{Context, Draft, key};
 
@@ -34,9 +35,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// Length of a variable with which Linux starts no process, in bytes (`MAX_ARG_STRLEN`).
-const LONGEST: usize = 128 << 10;
-
 /// Most factors of all requirements. NVIDIA's base images have some 100.
 const MOST_FACTORS: usize = 5_000;
 
@@ -47,10 +45,10 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     }
     let is_requirement =
         |name: &str| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK");
-    if let Some((name, value)) = environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST)
+    if let Some((name, value)) = environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST_WORD)
     {
         return Fact::Unknown(Gap::new(format!(
-            "{name} has {} bytes, and Linux starts no process with more than {LONGEST}",
+            "{name} has {} bytes, and Linux starts no process with more than {LONGEST_WORD}",
             value.len()
         )));
     }

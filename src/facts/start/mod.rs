@@ -38,6 +38,9 @@ pub(super) enum StartedProgram {
     Compiled(ImagePath, Box<ImageConfig>),
 }
 
+/// Length of a word with which Linux starts no process, in bytes (`MAX_ARG_STRLEN`).
+pub(super) const LONGEST_WORD: usize = 128 << 10;
+
 /// What an image starts.
 #[derive(Debug)]
 pub(super) struct ImageStart {
@@ -76,7 +79,13 @@ impl ImageStart {
         };
         let start = Start { words: &fields, has_input: false, place: place.to_owned() };
         let refusal = refusal(&runner, &words, &shell);
-        let outcome = if refusal.is_some() { Ok(None) } else { runner.start(&start, &shell) };
+        let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {
+            _ if refusal.is_some() => Ok(None),
+            Some(length) => Err(Gap::new(format!(
+                "a word of the command has {length} bytes, and Linux starts no process with one of {LONGEST_WORD}"
+            ))),
+            None => runner.start(&start, &shell),
+        };
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
         let mut image = Self {
             call: None,

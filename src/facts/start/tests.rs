@@ -217,6 +217,15 @@ fn uv_runs_in_the_environment_of_a_project() {
 }
 
 #[test]
+fn a_word_that_linux_refuses_is_not_followed() {
+    let script = format!("{}python3 a.py", "true;".repeat(LONGEST_WORD / 5));
+    let config = config(&[("PATH", "/usr/bin")], &["sh", "-c", &script], &[]);
+    let start = ImageStart::of(&image(VENV), Some(&config));
+    let gap = start.gap.unwrap().why;
+    assert!(gap.starts_with("a word of the command has 131"), "{gap}");
+}
+
+#[test]
 fn a_choice_settles_what_is_unknown() {
     let choice = |command: Option<&str>, python: Option<&str>| StartChoice {
         command: command.map(str::to_owned),
