@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use crate::model::WriteTarget;
+use crate::model::{WriteTarget, was_opened};
 
 use super::CliError;
 use super::interrupt::PendingFile;
@@ -56,7 +56,20 @@ impl OutputFile {
             WriteTarget::Replaced(_) | WriteTarget::InPlace(_) | WriteTarget::Descriptor(_) => stale(&target),
         });
         let state = opened.map_err(|error| failure(&path.display().to_string(), error))?;
-        Ok(Self { name: path.to_owned(), state })
+        let opened = Self { name: path.to_owned(), state };
+        opened.spare_inputs()?;
+        Ok(opened)
+    }
+
+    /// Returns an error if what will be replaced is a file that this run has opened by its name. Some are opened after the
+    /// outputs, so this is also called before anything is replaced.
+    fn spare_inputs(&self) -> Result<(), CliError> {
+        let before = match &self.state {
+            OutputState::Pending(_, target) => fs::metadata(target),
+            OutputState::Target { file, is_stale: true } => file.metadata(),
+            OutputState::Target { is_stale: false, .. } => return Ok(()),
+        };
+        if before.is_ok_and(|file| was_opened(&file)) { Err(taken(&self.name, "this file")) } else { Ok(()) }
     }
 
     /// The file that is replaced; `None` for one that is written in place.
@@ -69,6 +82,7 @@ impl OutputFile {
 
     /// Writes to the file. A reader that closes a pipe early (EPIPE) is not an error.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
+        self.spare_inputs()?;
         match self.try_write(write) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(|error| self.failure(error)),
@@ -91,6 +105,7 @@ impl OutputFile {
 
     /// Puts what was written in its place. Later writes append to it.
     pub(super) fn keep(mut self) -> Result<Self, CliError> {
+        self.spare_inputs()?;
         if let OutputState::Pending(file, target) = self.state {
             let file = file.persist(&target).map_err(|error| failure(&self.name.display().to_string(), error))?;
             self.state = OutputState::Target { file, is_stale: false };
@@ -148,20 +163,28 @@ pub(super) fn written(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
     file.keep().map(drop)
 }
 
-/// Returns an error if an output would replace one of the files that the run reads.
-pub(super) fn spare<'p>(
-    inputs: impl IntoIterator<Item = &'p Path>,
+/// Returns an error if an output would replace an image, or a file in a folder that is one. Everything is in the root folder,
+/// and whoever writes an output there means to.
+pub(super) fn spare_images<'p>(
+    images: impl IntoIterator<Item = &'p Path>,
     outputs: impl IntoIterator<Item = &'p Path>,
 ) -> Result<(), CliError> {
-    let of = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
-    let inputs: Vec<_> = inputs.into_iter().filter_map(of).collect();
-    match outputs.into_iter().find(|path| of(path).is_some_and(|file| inputs.contains(&file))) {
-        None => Ok(()),
-        Some(path) => {
-            let why = format!("{}: this run reads this file\n  help: name another file for the output", path.display());
-            Err(CliError::Usage(why))
+    let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let root = identity(Path::new("/"));
+    let images: Vec<_> = images.into_iter().filter_map(identity).filter(|image| Some(*image) != root).collect();
+    for output in outputs {
+        let Some(file) = output.canonicalize().ok().filter(|file| file.is_file()) else { continue };
+        let is_image = |place: &&Path| identity(place).is_some_and(|place| images.contains(&place));
+        if let Some(image) = file.ancestors().find(is_image) {
+            return Err(taken(output, if image == file { "this file" } else { "the folder that it is in" }));
         }
     }
+    Ok(())
+}
+
+fn taken(output: &Path, what: &str) -> CliError {
+    let name = output.display();
+    CliError::Usage(format!("{name}: this run reads {what}\n  help: name another file for the output"))
 }
 
 #[cfg(test)]

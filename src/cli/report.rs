@@ -10,7 +10,6 @@ use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Un
 
 use super::args::ReportArgs;
 use super::output::Outputs;
-use super::output_file::spare;
 use super::plan::{outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
@@ -21,8 +20,6 @@ const LARGEST: u64 = 64 << 20;
 /// Prints the reports of files. The exit status is that of their worst verdict.
 pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let targets = outputs(&asked.output, Format::ALL)?;
-    // Files are read twice, and opened each time.
-    spare(asked.files.iter().map(PathBuf::as_path), targets.iter().filter_map(|(_, target)| target.path()))?;
     let mut needs = CommandNeeds::new(asked.no_sandbox);
     needs.files(&asked.files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);

@@ -11,7 +11,7 @@ use crate::store::ObjectFolder;
 
 use super::CliError;
 use super::output::OutputTarget;
-use super::output_file::spare;
+use super::output_file::spare_images;
 use super::plan::ImagesPlan;
 
 /// Why a command that starts programs itself has no sandbox.
@@ -119,12 +119,16 @@ impl CommandNeeds {
 }
 
 impl ImagesPlan {
-    /// Gives up what this plan does not need, after checking that it writes to no image. `file` is written besides the
-    /// outputs.
-    pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
+    /// Returns an error if this plan writes to an image. `file` is written besides the outputs.
+    pub(super) fn spare_images(&self, file: Option<&Path>) -> Result<(), CliError> {
         let read = image::needs(&self.requests).files;
         let outputs = self.outputs.iter().filter_map(|(_, target)| target.path()).chain(file);
-        spare(read.iter().map(PathBuf::as_path), outputs)?;
+        spare_images(read.iter().map(PathBuf::as_path), outputs)
+    }
+
+    /// Gives up what this plan does not need, after checking that it writes to no image.
+    pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
+        self.spare_images(file)?;
         let mut needs = CommandNeeds::new(!self.has_sandbox);
         needs.images(&self.requests).files(self.rulebook.folders());
         needs.outputs(self.outputs.iter().map(|(_, target)| target));

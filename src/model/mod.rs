@@ -63,7 +63,7 @@ pub(crate) use parser_message::without_content;
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};
-pub(crate) use regular_file::{keep_within_folder, open_configured, open_named, open_regular};
+pub(crate) use regular_file::{keep_within_folder, open_configured, open_named, open_regular, was_opened};
 pub use sandbox_state::{SandboxExtent, SandboxState};
 pub(crate) use secret::{SECRET, conceal, conceal_line, conceal_words, concealed, is_secret_name, shown_value};
 pub use severity::{FailOn, Severity};

@@ -1,11 +1,13 @@
 //! Opening files whose place may hold something else: a FIFO without a writer would block the program for ever.
 
+use std::collections::BTreeSet;
 use std::env::current_dir;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -13,6 +15,9 @@ use rustix::io::Errno;
 use super::confined::explained;
 
 static IS_KEPT_WITHIN_FOLDER: AtomicBool = AtomicBool::new(false);
+
+/// The device and the number of each regular file that [`open_configured`] opened.
+static READ: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 /// Opens a file for reading if it is a regular one. The error is that of the system, or says what is there instead.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
@@ -28,10 +33,21 @@ pub(crate) fn keep_within_folder() {
 /// descriptor of this process (`<(command)`). The caller bounds what is read. Links lead anywhere, also from a home or an
 /// `/etc` that git keeps.
 pub(crate) fn open_configured(path: &Path) -> io::Result<File> {
-    if is_inherited(path) {
-        return File::open(path).map_err(|error| explained(error, path));
+    let file = if is_inherited(path) {
+        File::open(path).map_err(|error| explained(error, path))?
+    } else {
+        open(path, |kind| kind.is_file() || kind.is_char_device())?
+    };
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        READ.lock().unwrap_or_else(PoisonError::into_inner).insert((metadata.dev(), metadata.ino()));
     }
-    open(path, |kind| kind.is_file() || kind.is_char_device())
+    Ok(file)
+}
+
+/// Returns true for a file that [`open_configured`] or [`open_named`] opened: an output must not replace it.
+pub(crate) fn was_opened(file: &Metadata) -> bool {
+    READ.lock().unwrap_or_else(PoisonError::into_inner).contains(&(file.dev(), file.ino()))
 }
 
 fn is_inherited(path: &Path) -> bool {

@@ -220,6 +220,77 @@ fn what_cannot_be_an_output_is_an_error_and_stays() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
 }
 
+/// Runs a command in a folder, and expects that it refuses to replace a file.
+fn spares(folder: &Path, arguments: &[&str], file: &str) {
+    let before = fs::read(folder.join(file)).unwrap();
+    let output = run_in(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    let why = format!("error: {file}: this run reads this file\n  help: name another file for the output\n");
+    assert_eq!(stderr(&output), why, "{arguments:?}");
+    assert!(fs::read(folder.join(file)).unwrap() == before, "{arguments:?}");
+}
+
+#[test]
+fn what_a_check_reads_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let good = image("good");
+    for (option, text) in [
+        ("--list", good.as_str()),
+        ("--launch", "NCCL_DEBUG=INFO\n"),
+        ("--config", "fail-on: warning\n"),
+        ("--dockerfile", "FROM x\n"),
+        ("--host", "gpu: h100\n"),
+    ] {
+        write("file", text);
+        for more in [&["-o", "./file"][..], &["--format", "json=./file", "--no-sandbox"]] {
+            let arguments = [&["check", "--quiet", &good, option, "./file"], more].concat();
+            spares(folder.path(), &arguments, "./file");
+        }
+    }
+    write("list", &good);
+    spares(folder.path(), &["baseline", "write", "--quiet", "list", "--list", "list"], "list");
+    spares(folder.path(), &["inspect", "--quiet", "--list", "list", "-o", "list"], "list");
+    assert!(run_in(folder.path(), &["baseline", "write", "--quiet", "known", &good]).status.success());
+    spares(folder.path(), &["baseline", "check", "--quiet", "known", "--format", "json=known", &good], "known");
+    assert!(run_in(folder.path(), &["host", "--format", "json=host"]).status.success());
+    spares(folder.path(), &["check", "--quiet", "--host-facts", "host", "-o", "host", &good], "host");
+    fs::copy(&good, folder.path().join("image")).unwrap();
+    spares(folder.path(), &["preflight", "--dry-run", "image", "-o", "image"], "image");
+}
+
+#[test]
+fn what_a_probe_and_an_audit_read_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = format!("{}/fixtures/probe/h200-x2/quick.jsonl", env!("CARGO_MANIFEST_DIR"));
+    fs::copy(&recording, folder.path().join("recording")).unwrap();
+    fs::write(folder.path().join("owners"), "- {images: x, team: y}\n").unwrap();
+    let from = ["probe", "--quiet", "--from"];
+    spares(folder.path(), &[&from[..], &["recording", "-o", "recording"]].concat(), "recording");
+    let more = ["--baseline", "recording", "-o", "recording"];
+    spares(folder.path(), &[&from[..], &[&recording], &more].concat(), "recording");
+    spares(folder.path(), &[&["preflight", "--in-place", "--dry-run"][..], &more].concat(), "recording");
+    assert!(
+        run_in(folder.path(), &["audit", "plan", "--no-config", "--store", "store", &image("good")]).status.success()
+    );
+    spares(folder.path(), &["audit", "merge", "--store", "store", "--owners", "owners", "-o", "owners"], "owners");
+}
+
+#[test]
+fn files_in_a_folder_that_is_an_image_are_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("root/etc")).unwrap();
+    let file = folder.path().join("root/etc/hostname");
+    fs::write(&file, "name").unwrap();
+    let hostname = file.to_str().unwrap();
+    let check = |image: &str, output: &str| run_in(folder.path(), &["inspect", "--quiet", image, "-o", output]);
+    let output = check("root:root", hostname);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("hostname: this run reads the folder that it is in\n"), "{}", stderr(&output));
+    assert_eq!(fs::read(&file).unwrap(), b"name");
+    assert_eq!(check("root:root", "root/new").status.code(), Some(0));
+}
+
 #[test]
 fn a_document_that_is_full_is_not_numbered_beside_a_fifo() {
     let folder = tempfile::tempdir().unwrap();

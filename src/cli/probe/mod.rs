@@ -6,8 +6,6 @@ mod pasted;
 mod plan;
 mod table;
 
-use std::path::PathBuf;
-
 use crate::check::Check;
 use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};
 use crate::image::source::AccessOptions;
@@ -23,7 +21,6 @@ use crate::report::{Format, Report, ReportRun, Style};
 
 use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
-use super::output_file::spare;
 use super::progress::Terminal;
 use super::sandbox::STARTS_PROGRAMS;
 use super::verbosity::Verbosity;
@@ -45,8 +42,6 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
     let targets = super::plan::outputs(&asked.output, Format::ALL)?;
-    let read = asked.from.iter().chain(&asked.judging.baseline).map(PathBuf::as_path);
-    spare(read, targets.iter().filter_map(|(_, target)| target.path()).chain(asked.steps.record.as_deref()))?;
     let mut outputs = Outputs::open(&targets, None)?;
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
@@ -106,6 +101,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let (owners, expected) = (plan::owners(&judging)?, plan::expected(&judging)?);
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
+    plan.spare_images(steps.record.as_deref())?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let terminal = Terminal::new(plan.verbosity);
     let run = ImageRun {
