@@ -39,7 +39,7 @@ struct SymptomGroup {
 struct SymptomRow {
     /// A part of the message that does not change; `...` stands for a part that does.
     text: Option<String>,
-    /// True for a text that says little.
+    /// True for a text that says little, or that other programs print too.
     #[serde(default)]
     general: bool,
     /// A line of NCCL's log.
@@ -135,11 +135,8 @@ pub fn find_symptoms(text: &str) -> Vec<Symptom> {
         found.extend(best.map(|(fit, _, Reverse(index), symptom)| (fit, index, symptom)));
     }
     let best = found.iter().map(|(fit, ..)| *fit).max();
-    // A single word can be a part of many messages.
-    let is_phrase = text.contains(char::is_whitespace);
     found.retain(|(fit, ..)| match fit {
-        SymptomFit::Part => best == Some(*fit) && is_phrase,
-        SymptomFit::General => best == Some(*fit),
+        SymptomFit::Part | SymptomFit::General => best == Some(*fit),
         SymptomFit::Whole | SymptomFit::Exact => true,
     });
     found.sort_by_key(|(fit, index, _)| (Reverse(*fit), *index));
@@ -196,8 +193,21 @@ impl KnownMessage {
         {
             return Some(if self.row.general { SymptomFit::General } else { SymptomFit::Whole });
         }
-        let is_part = !text.is_empty() && folded(&self.message).contains(text);
-        is_part.then_some(SymptomFit::Part)
+        (folded(&self.message).contains(text) && self.is_told_by(text)).then_some(SymptomFit::Part)
+    }
+
+    /// Returns true if a folded part of the message has two words besides a text that other programs print too, such as
+    /// the system's text of an error. A single word can be a part of many messages.
+    fn is_told_by(&self, part: &str) -> bool {
+        let common = match &self.finder {
+            MessageFinder::Line(form, _) => form
+                .groups(&self.message)
+                .and_then(|(_, mut groups)| groups.remove("error").or_else(|| groups.remove("text"))),
+            MessageFinder::Text | MessageFinder::Cuda(_) => self.row.text.clone().filter(|_| self.row.general),
+        };
+        let common = folded(&common.unwrap_or_default());
+        let own = if common.is_empty() { part.to_owned() } else { part.replace(&common, " ") };
+        !common.contains(part) && own.split_whitespace().nth(1).is_some()
     }
 
     /// How the row fits a line, with the message in it.
@@ -257,12 +267,33 @@ mod tests {
                  status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)",
                 "runtime/rdma-ping-fails",
             ),
+            (
+                "Got completion from peer 10.1.1.1<33> with error 12, opcode 0, len 3, vendor err 129",
+                "runtime/rdma-ping-fails",
+            ),
             ("GID table changed", "rdma/gid-index-baked"),
         ] {
             assert_eq!(first_rule(text), Some(rule), "{text}");
         }
         for text in ["", "  ", "the job was cancelled by its owner", "ordinal", "-"] {
             assert_eq!(find_symptoms(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_system_alone_say_nothing() {
+        let texts = (1..134).map(|number| std::io::Error::from_raw_os_error(number).to_string());
+        // Those of glibc, where this program has another C library.
+        let texts = texts
+            .chain(["Connection timed out", "Cannot allocate memory", "Operation not supported"].map(str::to_owned));
+        for text in texts {
+            let text = text.split(" (os error").next().unwrap_or_default();
+            for text in [text.to_owned(), format!("error: {text}"), format!("{text} (12)")] {
+                assert_eq!(find_symptoms(&text), [], "{text}");
+            }
+        }
+        for text in ["attaching to shared memory segment", "failed with error Connection timed out", "out of memory"] {
+            assert!(!find_symptoms(text).is_empty(), "{text}");
         }
     }
 
