@@ -144,8 +144,10 @@ fn a_device_stays_a_device() {
     if !made.is_ok_and(|status| status.success()) || File::open(&device).is_err() {
         return;
     }
-    let output = run_in(folder.path(), &["check", "--quiet", "--format", "sarif=null", &image("good")]);
-    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+    for (name, status) in [("good", 0), ("no-nccl", 1)] {
+        let output = run_in(folder.path(), &["check", "--quiet", "--format", "sarif=null", &image(name)]);
+        assert_eq!((output.status.code(), &*stderr(&output)), (Some(status), ""));
+    }
     assert!(fs::symlink_metadata(&device).unwrap().file_type().is_char_device());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

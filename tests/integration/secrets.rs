@@ -283,6 +283,7 @@ fn an_error_about_a_file_of_another_form_does_not_quote_it() {
     // These compile all rules, so one content must do.
     let is_slow =
         |option: &&[&str]| ["--launch", "--from", "--pods", "--authfile"].iter().any(|slow| option.contains(slow));
+    let mut refused = 0;
     for (number, content) in contents.iter().enumerate() {
         fs::write(folder.path().join("file.yaml"), content).unwrap();
         for option in OPTIONS.into_iter().filter(|option| number == 1 || !is_slow(option)) {
@@ -291,8 +292,10 @@ fn an_error_about_a_file_of_another_form_does_not_quote_it() {
             let output = run_in(folder.path(), &arguments);
             assert_clean(&format!("{content:?} {}", arguments.join(" ")), &stderr(&output));
             assert_clean(&arguments.join(" "), &String::from_utf8_lossy(&output.stdout));
+            refused += usize::from(stderr(&output).contains("file.yaml"));
         }
     }
+    assert!(refused > 20, "{refused}");
 }
 
 #[test]

@@ -45,7 +45,8 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     }
     let is_requirement =
         |name: &str| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK");
-    if let Some((name, value)) = environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST_WORD)
+    if let Some((name, value)) =
+        environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST_WORD)
     {
         return Fact::Unknown(Gap::new(format!(
             "{name} has {} bytes, and Linux starts no process with more than {LONGEST_WORD}",
