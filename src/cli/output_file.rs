@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_file_is_replaced_at_the_end_or_written_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, link) = (folder.path().join("file"), folder.path().join("link"));
+        let path = folder.path().join("file");
+        let link = folder.path().join("link");
         std::os::unix::fs::symlink("file", &link).unwrap();
         let text = || fs::read_to_string(&path).unwrap();
         let write = |file: &mut OutputFile, text: &str| file.write(|out| out.write_all(text.as_bytes())).unwrap();

@@ -346,8 +346,8 @@ mod tests {
             "ghp_16C7e42F292c6912E7710c838347Ae178B4a: s3cret\n",
         ] {
             for mistake in [read(text).unwrap_err(), Document { name: "a", text }.parse::<Vec<u64>>().unwrap_err()] {
-                let told = mistake.to_string();
-                assert!(!told.contains("s3cret") && !told.contains("ghp_"), "{text:?}: {told}");
+                let message = mistake.to_string();
+                assert!(!message.contains("s3cret") && !message.contains("ghp_"), "{text:?}: {message}");
             }
         }
     }

@@ -244,7 +244,8 @@ mod tests {
     fn owners_are_kept_up_to_limits() {
         let rootfs = RootFs::fold(Vec::new(), &Limits::default());
         let mut packages = Packages::default();
-        let (library, other) = (ImagePath::from("lib/liba.so"), ImagePath::from("lib/libb.so"));
+        let library = ImagePath::from("lib/liba.so");
+        let other = ImagePath::from("lib/libb.so");
         for number in 0..2 * MOST_OWNERS {
             packages.own(&rootfs, &library, &format!("a {}", number % MOST_OWNERS));
         }

@@ -93,7 +93,7 @@ const PUBLIC_KINDS: &[&str] = &[
 const SWITCHES: &[&str] =
     &["ALLOW", "DISABLE", "DISABLED", "ENABLE", "HAS", "IS", "NO", "SKIP", "USE", "WITH", "WITHOUT"];
 
-/// Last words of names whose values tell about a secret without being one.
+/// Last words of names whose values describe a secret but are not one.
 const ABOUT: &[&str] = &[
     "BACKEND", "BUDGET", "COUNT", "DIM", "DIR", "ENABLED", "ENDPOINT", "FILE", "FORMAT", "HEADS", "HOST", "ID", "IDS",
     "INDEX", "LENGTH", "LIMIT", "METHOD", "MODE", "NAME", "NORM", "PATH", "POLICY", "PORT", "PROVIDER", "REGISTRY",
@@ -161,7 +161,8 @@ const HEADER: &str = concat!(
     r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:api-?key|basic|bearer|digest|key|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
 );
 
-/// Options and words of programs whose names do not tell: `curl -u USER:PASSWORD`, `login … -p PASSWORD`.
+/// Options and words of programs whose names do not show that a password follows: `curl -u USER:PASSWORD`,
+/// `login … -p PASSWORD`.
 const PROGRAM: &str = concat!(
     r#"(?P<before>(?-u:\b)(?:curl[ \t](?:[^;&|\n]*?[ \t])?(?:-u|--user)[ \t=]*["']?[^ \t\r\n:"']+:"#,
     r"|sshpass[ \t]+-p[ \t]*|(?:docker|helm|nerdctl|oc|podman|skopeo)[ \t]+login[ \t](?:[^;&|\n]*?[ \t])?-p[ \t]+",
@@ -290,7 +291,7 @@ pub(crate) fn conceal_words(words: &[String]) -> Vec<String> {
         is_value = word.strip_prefix('-').is_some_and(is_secret_name) && !word.contains('=');
         shown.push(if is_secret { SECRET.to_owned() } else { conceal_word(word) });
     }
-    // Some programs have no option for a password: the words before it tell.
+    // Some programs take a password without an option for it: the words before it identify it.
     let line = if shown.len() > MOST_TELLING { String::new() } else { shown.join("\t") };
     if let Some(line) = changed(&PATTERNS.program, &line, |found, _| behind(found)) {
         let words: Vec<_> = line.split('\t').map(str::to_owned).collect();
@@ -464,7 +465,7 @@ fn is_value(between: &str, value: &str) -> bool {
     !value.starts_with('-')
 }
 
-/// Returns true for a value that is no secret: a word such as `true`, a short number, a reference to a variable.
+/// Returns true for a value that is not a secret: a word such as `true`, a short number, a reference to a variable.
 fn is_public(value: &str) -> bool {
     let is_reference = |value: &str| {
         let name = value.strip_prefix('$').unwrap_or_default();
@@ -500,7 +501,7 @@ fn token(found: &Captures<'_>) -> Option<String> {
 fn userinfo(found: &Captures<'_>, rest: &str) -> Option<String> {
     let scheme = &found["before"];
     let is_of_web = scheme.ends_with("http://") || scheme.ends_with("https://");
-    // The digest of an image is no host, and ssh knows only the user.
+    // The digest of an image is not a host, and an ssh URL has a user without a password.
     let is_digest = rest.starts_with("sha256:") || rest.starts_with("sha512:");
     let value = &found["value"];
     let is_secret =

@@ -176,7 +176,8 @@ impl SymptomRow {
     /// The pattern of an error of CUDA: its number or its text as NCCL and PyTorch print them, or its name.
     fn cuda_pattern(&self, code: u32) -> String {
         let words: Vec<_> = self.text.as_deref().unwrap_or_default().split_whitespace().map(regex::escape).collect();
-        let (text, name) = (words.join(r"\s+"), self.name.as_deref().unwrap_or("cudaError"));
+        let text = words.join(r"\s+");
+        let name = self.name.as_deref().unwrap_or("cudaError");
         let alone = if words.len() < TELLING { String::new() } else { format!("|{text}") };
         format!(
             r"(?i)\bcuda (?:failure|error):? \(?{code}\b|\berror {code}: {text}|\bcuda(?: (?:failure|error))?(?: \d+)?:? ?['(\x22]?{text}|\b{name}\b{alone}"
@@ -238,7 +239,7 @@ fn contains(folded: &str, pattern: &str) -> bool {
     })
 }
 
-/// The text without differences of case and space. Numbers stay: they tell one error from another.
+/// The text without differences of case and space. Numbers stay: they distinguish errors.
 fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -133,7 +133,7 @@ fn texts(survey: &Survey, row: &SurveyRow, detail: TableDetail) -> Vec<String> {
     if detail == TableDetail::First || judged.verdict == Verdict::Pass {
         let more = if findings.len() > 1 { format!(" and {} more", findings.len() - 1) } else { String::new() };
         let first = findings.first().map(|first| name(first) + &more);
-        // Missing answers that do not prevent a pass are no findings, and the row has no other place for them.
+        // Missing answers that do not prevent a pass are not findings, and the row has no other place for them.
         let open = judged.open().map(|open| format!("with {open}"));
         let parts: Vec<_> = open.into_iter().chain(first).collect();
         return if parts.is_empty() { Vec::new() } else { vec![parts.join(": ")] };

@@ -186,7 +186,8 @@ impl Python {
         self.site_packages = self.path.iter().filter(is_of_packages).cloned().collect();
         self.hooks = each_once(hooks);
         let archive = start.base[0].join(start.libraries.as_bytes()).join(&version.archive());
-        let (finders, opaque) = (each_once(finders), each_once(opaque));
+        let finders = each_once(finders);
+        let opaque = each_once(opaque);
         Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap: files.doubt() })
     }
 }

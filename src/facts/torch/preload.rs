@@ -241,7 +241,8 @@ if (USE_RTLD_GLOBAL_WITH_LIBTORCH
     fn many_wildcards_take_no_longer_than_one() {
         let (answer, answered) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let (pattern, name) = ("*a".repeat(100) + "b", "a".repeat(250));
+            let pattern = "*a".repeat(100) + "b";
+            let name = "a".repeat(250);
             answer.send(matches(pattern.as_bytes(), name.as_bytes()))
         });
         assert_eq!(answered.recv_timeout(std::time::Duration::from_secs(10)), Ok(false));
