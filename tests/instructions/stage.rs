@@ -1,6 +1,6 @@
 //! Does one stage of a check once: `stage NAME`. Without a name it lists them. What `tests/instructions` counts is [`counted`].
 
-#[path = "../benches/stages/work.rs"]
+#[path = "work.rs"]
 mod work;
 
 use std::hint::black_box;
