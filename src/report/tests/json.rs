@@ -72,44 +72,6 @@ fn unknown_values_of_an_image_are_null() {
 }
 
 #[test]
-fn every_report_obeys_the_schema() {
-    let schema: Json = serde_json::from_str(&schema()).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let rules = rules();
-    let mut outcomes = std::collections::BTreeSet::new();
-    for facts in [good(), bad(), hidden(), Facts::default()] {
-        for rules in [Some(&rules), None] {
-            let report = json(&facts, rules);
-            let errors: Vec<_> =
-                validator.iter_errors(&report).map(|error| format!("{}: {error}", error.instance_path())).collect();
-            assert!(errors.is_empty(), "{errors:#?}\n{report:#}");
-            let judgements = report["judgements"].as_array().into_iter().flatten();
-            outcomes.extend(judgements.filter_map(|judgement| judgement["outcome"].as_str().map(ToOwned::to_owned)));
-        }
-    }
-    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["fail", "not-applicable", "pass", "unknown"]);
-}
-
-#[test]
-fn the_schema_rejects_broken_reports() {
-    let schema: Json = serde_json::from_str(&schema()).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let rules = rules();
-    let report = json(&bad(), Some(&rules));
-    let broken = |pointer: &str, value: Json| {
-        let mut report = report.clone();
-        *report.pointer_mut(pointer).unwrap() = value;
-        !validator.is_valid(&report)
-    };
-    assert!(broken("/schema", "ncclcheck/3".into()));
-    assert!(broken("/verdict", Json::Null));
-    assert!(broken("/judgements/0/outcome", "maybe".into()));
-    assert!(!broken("/judgements/0/outcome", "waived".into()));
-    assert!(broken("/facts/image.env/state", "guessed".into()));
-    assert!(broken("/image/layers/0/size", "large".into()));
-}
-
-#[test]
 fn the_schema_in_the_repository_is_this_one() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
     if std::env::var_os("NCCLCHECK_BLESS").is_some_and(|value| value == "1") {

@@ -2,24 +2,11 @@ use serde_json::Value as Json;
 
 use super::*;
 
-const SCHEMA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/formats/sarif-schema-2.1.0.json"));
-
 const DOCKERFILE: &str = "FROM debian\nRUN pip install --no-cache-dir --index-url \\\n   \
                           https://download.pytorch.org/whl/cu128 torch==2.9.0\nENV A=1 \\\n  NCCL_DEBUG=INFO\n";
 
-/// Parses a document and validates it with the schema of OASIS.
-fn valid(text: &str) -> Json {
-    let schema: Json = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
-    let document: Json = serde_json::from_str(text).unwrap();
-    let errors: Vec<_> =
-        validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
-    document
-}
-
 fn sarif(images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>) -> Json {
-    valid(&document(Format::Sarif, images, dockerfile))
+    serde_json::from_str(&document(Format::Sarif, images, dockerfile)).unwrap()
 }
 
 #[test]
@@ -83,7 +70,7 @@ fn unknown_outcomes_are_notifications() {
 fn an_image_that_could_not_be_checked_is_a_failed_run() {
     let mut collection = Collection::default();
     collection.miss("a:b", "no such image");
-    let run = &valid(&finished(Format::Sarif, &collection))["runs"][0];
+    let run = &serde_json::from_str::<Json>(&finished(Format::Sarif, &collection)).unwrap()["runs"][0];
     assert_eq!(run["invocations"][0]["executionSuccessful"], false);
     assert_eq!(run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"], "a:b: no such image");
 }
@@ -224,21 +211,4 @@ fn messages_contain_no_links() {
         text.starts_with("[click] (https://evil.example)\nowner: image\nimage: torch:2.9.0 (linux/amd64, sha256:aaaa"),
         "{text}"
     );
-}
-
-#[test]
-fn the_schema_rejects_broken_documents() {
-    let rules = nine_rules();
-    let good = sarif(&[(image(), outcomes(&rules))], None);
-    let validator = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
-    for (pointer, value) in [
-        ("/version", Json::from("2.0")),
-        ("/runs/0/results/0/level", "critical".into()),
-        ("/runs/0/results/1/suppressions/0/kind", "waived".into()),
-        ("/runs/0/results/0/locations/0/physicalLocation/region/startLine", 0.into()),
-    ] {
-        let mut broken = good.clone();
-        *broken.pointer_mut(pointer).unwrap() = value;
-        assert!(!validator.is_valid(&broken), "{pointer}");
-    }
 }

@@ -347,9 +347,9 @@ fn any_entry() -> impl Strategy<Value = (String, EntryKind)> {
 
 /// Panics if a node has a whiteout's name, or a path does not lead to its node.
 fn assert_sound(layers: &[Vec<(String, EntryKind)>]) {
-    let scans = layers.iter().map(|entries| {
-        layer(&entries.iter().map(|(path, kind)| (path.as_str(), kind.clone())).collect::<Vec<_>>())
-    });
+    let scans = layers
+        .iter()
+        .map(|entries| layer(&entries.iter().map(|(path, kind)| (path.as_str(), kind.clone())).collect::<Vec<_>>()));
     let one = RootFs::fold(scans.collect(), &Limits::default());
     for (path, id) in one.walk(|_, _| true) {
         assert!(!path.file_name().starts_with(b".wh."), "{path}");
