@@ -349,11 +349,13 @@ fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
     Fact::Unknown(Gap::new(format!("{link}the content of {real} was not read, since its name did not ask for that")))
 }
 
-/// Declares a regular expression that is compiled on first use.
+/// Declares a regular expression that is compiled on first use. Its classes are those of ASCII, which compile ten times
+/// faster than those of Unicode; `(?u)` asks for the latter.
 macro_rules! pattern {
     ($visible:vis $name:ident, $text:literal) => {
-        $visible static $name: std::sync::LazyLock<regex::bytes::Regex> =
-            std::sync::LazyLock::new(|| regex::bytes::Regex::new($text).expect("a valid pattern"));
+        $visible static $name: std::sync::LazyLock<regex::bytes::Regex> = std::sync::LazyLock::new(|| {
+            regex::bytes::RegexBuilder::new($text).unicode(false).build().expect("a valid pattern")
+        });
     };
 }
 use pattern;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memmem;
+
 use crate::model::{Found, Gap, ImagePath};
 use crate::rootfs::{RootFile, RootFs};
 
@@ -100,12 +102,13 @@ impl Packages {
         self.unread.as_ref()
     }
 
-    /// Notes the owner of a library and returns its path after links; `None` for other files, which need no owners.
-    fn own(&mut self, rootfs: &RootFs, path: &ImagePath, owner: &str) -> Option<ImagePath> {
-        if !path.file_name().windows(3).any(|part| part == b".so") {
-            return None;
-        }
-        let real = rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
+    /// Notes the owner of a library and returns its path after links; `None` for other files, which need no owners. The
+    /// owner recorded the path `raw` in `folder`.
+    fn own(&mut self, rootfs: &RootFs, folder: &ImagePath, raw: &[u8], owner: &str) -> Option<ImagePath> {
+        let is_library = |path: &[u8]| memmem::find(path, b".so").is_some();
+        // Most paths are not made: an image has a hundred other files for each library.
+        let path = is_library(raw).then(|| folder.join(raw)).filter(|path| is_library(path.file_name()))?;
+        let real = rootfs.open(&path).map_or(path, |(real, _)| real);
         let count = self.owners.len();
         let owners = self.owners.entry(real.clone()).or_default();
         if owners.iter().any(|known| known == owner) {
@@ -138,10 +141,12 @@ impl Packages {
         };
         let wheel = format!("{name} {version}");
         let owner = format!("{wheel} (wheel)");
+        let folder = info.parent();
         for line in record.split(|&b| b == b'\n') {
-            let (path, hash, size) = fields(line);
-            if let Some(real) = self.own(rootfs, &info.parent().join(path), &owner) {
+            let (path, rest) = path_and_rest(line);
+            if let Some(real) = self.own(rootfs, &folder, path, &owner) {
                 let recorded = self.recorded.entry(real).or_default();
+                let (hash, size) = hash_and_size(rest);
                 let new = Recorded { wheel: wheel.clone(), hash, size };
                 // A wheel has one line for a file.
                 if recorded.last() != Some(&new) && recorded.len() < MOST_OWNERS {
@@ -157,7 +162,7 @@ impl Packages {
         let version = versions.get(name).map_or("", String::as_str);
         let owner = format!("{name} {version} (dpkg)");
         for line in list.split(|&b| b == b'\n') {
-            self.own(rootfs, &ImagePath::normalise(line), &owner);
+            self.own(rootfs, &ImagePath::root(), line, &owner);
         }
     }
 
@@ -174,21 +179,24 @@ impl Packages {
         };
         let owner = format!("{} {} (conda)", package.name, package.version);
         for file in &package.files {
-            self.own(rootfs, &prefix.join(file.as_bytes()), &owner);
+            self.own(rootfs, prefix, file.as_bytes(), &owner);
         }
     }
 }
 
-/// Path, hash and size in a line of a wheel's record (PyPA, "Recording installed projects").
-fn fields(line: &[u8]) -> (&[u8], String, Option<u64>) {
+/// The path in a line of a wheel's record (PyPA, "Recording installed projects"), and the rest of the line.
+fn path_and_rest(line: &[u8]) -> (&[u8], &[u8]) {
     // CSV: paths with a comma are quoted.
-    let (path, rest) = match line.strip_prefix(b"\"").and_then(|quoted| split(quoted, b'"')) {
+    match line.strip_prefix(b"\"").and_then(|quoted| split(quoted, b'"')) {
         Some((path, rest)) => (path, rest.strip_prefix(b",").unwrap_or(rest)),
         None => split(line, b',').unwrap_or((line, &[])),
-    };
+    }
+}
+
+fn hash_and_size(rest: &[u8]) -> (String, Option<u64>) {
     let rest = String::from_utf8_lossy(rest);
     let (hash, size) = rest.trim_end().split_once(',').unwrap_or((&rest, ""));
-    (path, hash.to_owned(), size.parse().ok())
+    (hash.to_owned(), size.parse().ok())
 }
 
 fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
@@ -236,7 +244,8 @@ mod tests {
             ("a", "a", "", None),
             ("", "", "", None),
         ] {
-            assert_eq!(fields(line.as_bytes()), (path.as_bytes(), hash.to_owned(), size), "{line}");
+            let (read, rest) = path_and_rest(line.as_bytes());
+            assert_eq!((read, hash_and_size(rest)), (path.as_bytes(), (hash.to_owned(), size)), "{line}");
         }
     }
 
@@ -247,11 +256,11 @@ mod tests {
         let library = ImagePath::from("lib/liba.so");
         let other = ImagePath::from("lib/libb.so");
         for number in 0..2 * MOST_OWNERS {
-            packages.own(&rootfs, &library, &format!("a {}", number % MOST_OWNERS));
+            packages.own(&rootfs, &ImagePath::root(), library.as_bytes(), &format!("a {}", number % MOST_OWNERS));
         }
         assert_eq!((packages.owners(&library).len(), packages.unread()), (MOST_OWNERS, None));
-        packages.own(&rootfs, &library, "b");
-        packages.own(&rootfs, &other, &"c".repeat(LONGEST + 1));
+        packages.own(&rootfs, &ImagePath::root(), library.as_bytes(), "b");
+        packages.own(&rootfs, &ImagePath::root(), other.as_bytes(), &"c".repeat(LONGEST + 1));
         assert_eq!((packages.owners(&library).len(), packages.owner(&other)), (MOST_OWNERS, None));
         assert!(packages.unread().unwrap().why.ends_with("and there are more"));
     }

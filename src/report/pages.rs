@@ -27,7 +27,7 @@ pub fn rule(rule: &Rule) -> String {
     for key in rule.asks() {
         let _ = writeln!(page, "- `{}`: {}", key.name, sentence(key.about));
     }
-    let examples = &rule.examples;
+    let examples = rule.examples();
     if let Some(example) = examples.fail.first() {
         let _ = writeln!(page, "\n## Example of a failure\n\n```yaml\n{}```", facts(&example.value));
         if let Some(message) = &example.value.message {

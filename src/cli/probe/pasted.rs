@@ -75,7 +75,7 @@ fn every_command_of_a_fix_is_accepted() {
     let mut lines = std::collections::BTreeSet::new();
     for (reference, source) in IMAGES {
         let image = image(reference, source);
-        for example in rules.iter().filter_map(|rule| rule.examples.fail.first()) {
+        for example in rules.iter().filter_map(|rule| rule.examples().fail.first()) {
             let judged = judge(&rules, &example.value.facts(), &names(&image));
             let fixes = judged.iter().filter_map(|judgement| judgement.outcome.finding()).map(|finding| &finding.fix);
             lines.extend(fixes.flat_map(|fix| fix.lines()).filter(is_own).map(|line| line.trim().to_owned()));

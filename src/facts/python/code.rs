@@ -33,7 +33,7 @@ pattern!(
 );
 pattern!(DISTUTILS, r"^import os; var = '[A-Z_]+'; enabled = .*; enabled and __import__\('_distutils_hack'\)");
 pattern!(FINDER, r"^(__editable___\w+_finder)\.install\(\)$");
-pattern!(IMPORT, r"^import\s+([\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+(?:\s+as\s+\w+)?)*)$");
+pattern!(IMPORT, r"(?u)^import\s+([\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+(?:\s+as\s+\w+)?)*)$");
 pattern!(INSERT, r"^sys\.path\.insert\(\s*(-?\d+)\s*,(.*)\)$");
 pattern!(CALL, r"^(sys\.path\.append|sys\.path\.remove|site\.addsitedir|sys\.path\.extend)\((.*)\)$");
 pattern!(FRONT, r"^sys\.path\[0?:0\]\s*=(.*)$");

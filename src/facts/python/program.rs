@@ -12,8 +12,8 @@ use super::files::ProcessFiles;
 use super::modules::{self, Importable};
 use super::version::PythonVersion;
 
-pattern!(TORCH, r"^(?:import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*|from\s+)torch\b");
-pattern!(ASSIGNMENT, r"^([A-Za-z_]\w*)\s*=\s*([^=].*)$");
+pattern!(TORCH, r"(?u)^(?:import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*|from\s+)torch\b");
+pattern!(ASSIGNMENT, r"(?u)^([A-Za-z_]\w*)\s*=\s*([^=].*)$");
 // What changes sys.path, or how modules are found; reading them is harmless.
 pattern!(
     CHANGE,

@@ -70,7 +70,7 @@ impl Rule {
             change: None,
             explains: Vec::new(),
             references: Vec::new(),
-            examples: Examples::default(),
+            examples: Examples::default().into(),
             applies: None,
             check,
             message: Message::parse(&message)?.and_text(required.that),

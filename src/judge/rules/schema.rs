@@ -1,12 +1,13 @@
 //! The format of a rule file.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
-use crate::document::{Document, DocumentError, Entries, Spanned};
+use crate::document::{Document, DocumentError, Entries, Spanned, shipped};
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
 use crate::model::{Fact, Owner, Severity, Value, Version, suggestion};
@@ -16,6 +17,9 @@ use super::condition::{Condition, ConditionError};
 use super::fix::FixTemplate;
 use super::message::{Message, named};
 use super::{Evidence, Rule, is_name};
+
+/// What begins the examples, the last part of a built-in rule.
+const EXAMPLES: &str = "\nexamples:\n";
 
 /// An ncclcheck rule.
 #[derive(Deserialize, JsonSchema)]
@@ -103,6 +107,19 @@ pub struct Example {
     unknown: Vec<Spanned<String>>,
     /// The expected message of the failure.
     pub message: Option<String>,
+}
+
+impl Examples {
+    /// The examples of a built-in rule.
+    #[expect(clippy::expect_used, reason = "constant documents, each read by a test")]
+    pub(super) fn of_builtin(id: &str) -> Self {
+        let text = shipped::rule(id).expect("a built-in rule");
+        Document { name: id, text }.parse::<RuleDocument>().expect("a valid rule").examples
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Spanned<Example>> {
+        [&self.pass, &self.fail, &self.not_applicable, &self.unknown].into_iter().flatten()
+    }
 }
 
 impl Example {
@@ -199,6 +216,26 @@ pub fn schema() -> String {
 impl Rule {
     /// Reads one rule. `id` is the id that the file's folder and name give.
     pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
+        let rule = Self::read(id, document, Condition::compile)?;
+        for example in rule.examples().iter() {
+            example.value.check(document)?;
+        }
+        Ok(rule)
+    }
+
+    /// Reads a built-in rule, whose conditions and examples the tests check, up to its examples.
+    pub(super) fn parse_trusted(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
+        let text = document.text.split_once(EXAMPLES).map_or(document.text, |(before, _)| before);
+        let trust = |text: &str| Ok(Condition::trusted(text.to_owned()));
+        let rule = Self::read(id, Document { text, ..document }, trust)?;
+        Ok(Self { examples: OnceLock::new(), ..rule })
+    }
+
+    fn read(
+        id: &str,
+        document: Document<'_>,
+        compile: impl Fn(&str) -> Result<Condition, ConditionError>,
+    ) -> Result<Self, DocumentError> {
         let file: RuleDocument = document.parse()?;
         if file.id.value != id {
             let what = format!("the id is '{}', but the file's folder and name give '{id}'", file.id.value);
@@ -214,17 +251,11 @@ impl Rule {
         let within = |text: &Spanned<String>, wrong: ConditionError| {
             document.mistake_within(text, wrong.part, wrong.what).help(wrong.help)
         };
-        let condition = |text: &Spanned<String>| Condition::compile(&text.value).map_err(|wrong| within(text, wrong));
+        let condition = |text: &Spanned<String>| compile(&text.value).map_err(|wrong| within(text, wrong));
         let evidence = file.evidence.iter().map(|name| match named(&name.value) {
             Some((key, entry)) => Ok(Evidence { key, entry }),
             None => fact(name, document).map(|key| Evidence { key, entry: None }),
         });
-        let examples = &file.examples;
-        for example in
-            [&examples.pass, &examples.fail, &examples.not_applicable, &examples.unknown].into_iter().flatten()
-        {
-            example.value.check(document)?;
-        }
         Ok(Self {
             applies: file.applies.as_ref().map(condition).transpose()?,
             check: condition(&file.check)?,
@@ -237,12 +268,13 @@ impl Rule {
             owner: file.owner,
             since: file.since,
             why: file.why.trim_end().to_owned(),
-            remedy: FixTemplate::parse(file.fix.value.trim_end()).map_err(|wrong| within(&file.fix, wrong))?,
+            remedy: FixTemplate::parse(file.fix.value.trim_end(), &compile)
+                .map_err(|wrong| within(&file.fix, wrong))?,
             fix: FixTemplate::page(file.fix.value.trim_end()),
             change: file.change,
             explains: file.explains,
             references: file.references,
-            examples: file.examples,
+            examples: file.examples.into(),
         })
     }
 }

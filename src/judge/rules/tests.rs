@@ -14,6 +14,18 @@ fn examples_have_their_outcomes_and_detect_every_mutation() {
 }
 
 #[test]
+fn built_in_rules_are_read_without_checks_but_have_none_to_fail() {
+    for (id, text) in shipped::rules() {
+        let document = Document { name: id, text };
+        let checked = Rule::parse(id, document).unwrap();
+        let trusted = Rule::parse_trusted(id, document).unwrap();
+        assert!(trusted.examples.get().is_none() && trusted.examples() == checked.examples(), "{id}");
+        assert_eq!(trusted.conditions(), checked.conditions());
+        assert_eq!((&trusted.fix, &trusted.explains), (&checked.fix, &checked.explains));
+    }
+}
+
+#[test]
 fn an_unknown_fact_counts_only_if_it_decides() {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_VERSION, Fact::known(crate::model::Version::parse("2.9.0").unwrap()));

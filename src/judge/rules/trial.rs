@@ -43,7 +43,7 @@ impl Rule {
     }
 
     fn groups(&self) -> [(&'static str, &[Spanned<Example>]); 4] {
-        let examples = &self.examples;
+        let examples = self.examples();
         [
             ("pass", &examples.pass),
             ("fail", &examples.fail),

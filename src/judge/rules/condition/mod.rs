@@ -9,7 +9,7 @@ mod places;
 mod version;
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use cel::common::ast::IdedExpr;
 use cel::parser::Parser;
@@ -32,6 +32,13 @@ pub(super) fn context() -> Context<'static, 'static> {
 /// A checked condition: its value is true or false for all facts.
 #[derive(Debug)]
 pub(super) struct Condition {
+    text: String,
+    /// Made when it is first needed: most runs need half of the built-in rules.
+    parsed: OnceLock<ParsedCondition>,
+}
+
+#[derive(Debug)]
+struct ParsedCondition {
     root: IdedExpr,
     places: Places,
 }
@@ -51,6 +58,40 @@ impl Condition {
     /// Parses and checks a condition.
     pub(super) fn compile(source: &str) -> Result<Self, ConditionError> {
         bounded(source)?;
+        let parsed = ParsedCondition::parse(source)?;
+        check::check(&parsed.root, &parsed.places)?;
+        Ok(Self { text: source.to_owned(), parsed: parsed.into() })
+    }
+
+    /// A condition of a built-in rule, which the tests compile.
+    pub(super) const fn trusted(text: String) -> Self {
+        Self { text, parsed: OnceLock::new() }
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "only a built-in condition is not parsed yet, and every test compiles those"
+    )]
+    fn parsed(&self) -> &ParsedCondition {
+        self.parsed.get_or_init(|| ParsedCondition::parse(&self.text).expect("a valid condition"))
+    }
+
+    pub(super) fn root(&self) -> &IdedExpr {
+        &self.parsed().root
+    }
+
+    /// The source text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.parsed().places
+    }
+}
+
+impl ParsedCondition {
+    fn parse(source: &str) -> Result<Self, ConditionError> {
         // Errors of cel count lines and columns in characters; its expressions count characters from the start of the
         // text.
         let (root, info) = Parser::default().parse_with_source_info(source).map_err(|errors| {
@@ -62,22 +103,7 @@ impl Condition {
             let what = first.map_or_else(String::new, |error| error.msg);
             ConditionError { part: start..start, what: format!("invalid CEL: {}", plain(&what)), help: slip(source) }
         })?;
-        let places = Places::new(info);
-        check::check(&root, &places)?;
-        Ok(Self { root, places })
-    }
-
-    pub(super) const fn root(&self) -> &IdedExpr {
-        &self.root
-    }
-
-    /// The source text.
-    pub(super) fn text(&self) -> &str {
-        self.places.all()
-    }
-
-    pub(super) const fn places(&self) -> &Places {
-        &self.places
+        Ok(Self { root, places: Places::new(info) })
     }
 }
 

@@ -15,11 +15,6 @@ impl Places {
         Self(info)
     }
 
-    /// The whole text.
-    pub(super) fn all(&self) -> &str {
-        &self.0.source
-    }
-
     /// The text of an expression.
     pub(in crate::judge::rules) fn text(&self, expression: &IdedExpr) -> &str {
         self.0.source.get(self.part(expression)).unwrap_or_default()

@@ -74,8 +74,12 @@ pub(super) struct FixSubject<'a> {
 
 impl FixTemplate {
     /// Parses a fix and checks that its facts, words and conditions exist.
-    pub(super) fn parse(text: &str) -> Result<Self, ConditionError> {
-        steps(text).into_iter().map(|(start, step)| FixStep::parse(start, step)).collect::<Result<_, _>>().map(Self)
+    pub(super) fn parse(
+        text: &str,
+        compile: &impl Fn(&str) -> Result<Condition, ConditionError>,
+    ) -> Result<Self, ConditionError> {
+        let steps = steps(text).into_iter().map(|(start, step)| FixStep::parse(start, step, compile));
+        steps.collect::<Result<_, _>>().map(Self)
     }
 
     /// The text for pages that are about no image: conditions as words, and facts by name.
@@ -112,7 +116,11 @@ impl FixTemplate {
 }
 
 impl FixStep {
-    fn parse(start: usize, text: &str) -> Result<Self, ConditionError> {
+    fn parse(
+        start: usize,
+        text: &str,
+        compile: &impl Fn(&str) -> Result<Condition, ConditionError>,
+    ) -> Result<Self, ConditionError> {
         let (is_alternative, text, start) = match text.strip_prefix(OTHERWISE) {
             Some(rest) => (true, rest, start + OTHERWISE.len()),
             None => (false, text, start),
@@ -122,7 +130,7 @@ impl FixStep {
             ..error
         };
         let guard = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
-        let condition = guard.map(|(condition, _)| Condition::compile(condition).map_err(|error| at(error, start + 1)));
+        let condition = guard.map(|(condition, _)| compile(condition).map_err(|error| at(error, start + 1)));
         let body = guard.map_or(text, |(_, body)| body);
         let start = start + text.len() - body.len();
         let parts = FixPart::parse(body).map_err(|error| at(error, start))?;

@@ -24,7 +24,7 @@ fn names() -> ImageNames {
 }
 
 fn filled(text: &str, facts: &Facts, names: &ImageNames) -> String {
-    FixTemplate::parse(text).unwrap().fill(&Scope::new(facts), &FixSubject { names, at: &[] })
+    FixTemplate::parse(text, &Condition::compile).unwrap().fill(&Scope::new(facts), &FixSubject { names, at: &[] })
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn mistakes_in_a_fix_have_a_place() {
         ("A\n  b\nC {torch.version|mayor}.", 8..29, "there is no filter 'mayor'"),
         ("A\nOtherwise: [torch.lost == 'a'] B", 14..24, "there is no fact 'torch.lost'"),
     ] {
-        let error = FixTemplate::parse(text).unwrap_err();
+        let error = FixTemplate::parse(text, &Condition::compile).unwrap_err();
         assert_eq!((error.part, &*error.what), (part, what), "{text}");
     }
 }
@@ -151,7 +151,7 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
     let mut faults = String::new();
     for rule in RuleSet::builtin().unwrap().iter() {
         let backing = backing(rule);
-        for example in &rule.examples.fail {
+        for example in &rule.examples().fail {
             for installer in
                 [None, Some(Installer::Pip), Some(Installer::Uv), Some(Installer::Conda), Some(Installer::Apt)]
             {
@@ -196,7 +196,7 @@ fn no_message_names_the_image_as_the_place_of_a_setting() {
     let mut rules = 0;
     for rule in RuleSet::builtin().unwrap().iter().filter(|rule| rule.evidence.iter().any(is_setting)) {
         rules += 1;
-        for example in &rule.examples.fail {
+        for example in &rule.examples().fail {
             let facts = example.value.facts();
             let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &ImageNames::default()) else {
                 panic!("{} does not fail", rule.id)
@@ -230,7 +230,7 @@ fn a_fix_names_the_place_of_a_setting() {
         }
         rules += 1;
         for (example, (site, place)) in
-            rule.examples.fail.iter().flat_map(|example| origins.iter().map(move |origin| (example, origin)))
+            rule.examples().fail.iter().flat_map(|example| origins.iter().map(move |origin| (example, origin)))
         {
             let facts = example.value.facts();
             let subject = FixSubject { names: &ImageNames::default(), at: std::slice::from_ref(site) };

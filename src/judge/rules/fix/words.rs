@@ -55,8 +55,12 @@ impl FixWord {
         let no_image = FixSubject { names: &ImageNames::default(), at: &[] };
         let words = ["install", "reinstall", "uninstall", "remove", "where", "baked", "env"];
         words.into_iter().fold(text, |text, name| {
-            let word = Self::find(name).and_then(|word| word.fill(&Facts::default(), &no_image));
-            word.map_or_else(|| text.clone(), |word| text.replace(&format!("{{{name}}}"), &word))
+            let place = format!("{{{name}}}");
+            let word = Self::find(name).filter(|_| text.contains(&place));
+            match word.and_then(|word| word.fill(&Facts::default(), &no_image)) {
+                Some(word) => text.replace(&place, &word),
+                None => text,
+            }
         })
     }
 
