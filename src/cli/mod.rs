@@ -22,7 +22,6 @@ mod report;
 mod rules;
 mod sandbox;
 mod suggestions;
-mod terminal_margin;
 mod verbosity;
 mod version;
 

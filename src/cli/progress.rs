@@ -6,12 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use console::Term;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::model::{Meter, Progress};
 
-use super::terminal_margin::WithMargin;
 use super::verbosity::Verbosity;
 
 /// Delay before the first line, and between lines.
@@ -34,10 +32,11 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(verbosity: Verbosity) -> Self {
-        match verbosity {
-            Verbosity::Bars => Self::on(Box::new(WithMargin::new(Term::buffered_stderr()))),
-            Verbosity::Lines | Verbosity::Quiet => Self::with(verbosity, ProgressDrawTarget::hidden()),
-        }
+        let target = match verbosity {
+            Verbosity::Bars => ProgressDrawTarget::stderr(),
+            Verbosity::Lines | Verbosity::Quiet => ProgressDrawTarget::hidden(),
+        };
+        Self::with(verbosity, target)
     }
 
     /// The amount of output.
@@ -45,9 +44,10 @@ impl Terminal {
         self.verbosity
     }
 
-    /// Draws bars on a terminal.
-    pub(super) fn on(terminal: Box<dyn TermLike>) -> Self {
-        Self::with(Verbosity::Bars, ProgressDrawTarget::term_like(terminal))
+    /// Draws bars on a terminal in memory.
+    #[cfg(test)]
+    pub(super) fn in_memory(screen: &indicatif::InMemoryTerm) -> Self {
+        Self::with(Verbosity::Bars, ProgressDrawTarget::term_like(Box::new(screen.clone())))
     }
 
     fn with(verbosity: Verbosity, target: ProgressDrawTarget) -> Self {
@@ -256,4 +256,45 @@ impl Meter for ProgressLines {
 
 fn size(bytes: u64) -> indicatif::HumanBytes {
     indicatif::HumanBytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+    use crate::model::Progress as _;
+
+    /// The screen with three bars of the second of two images, and the screen after they are gone.
+    fn screens(width: u16) -> (String, String) {
+        let screen = InMemoryTerm::new(24, width);
+        let terminal = Terminal::in_memory(&screen);
+        let image = terminal.image("docker://registry.example/ml/torch:2.9.0", (2, 2));
+        let bars: Vec<_> = (1..=3)
+            .map(|number| image.begin(&format!("layer {number} of 3 (sha256:222222222222)"), Some(400_000_000)))
+            .collect();
+        for bar in &bars {
+            bar.add(100_000_000);
+        }
+        let during = screen.contents();
+        drop((bars, image));
+        (during, screen.contents())
+    }
+
+    #[test]
+    fn each_bar_has_its_own_line() {
+        for width in [80, 100, 120] {
+            let (during, after) = screens(width);
+            let lines: Vec<_> = during.lines().collect();
+            let [head, bars @ ..] = &*lines else { panic!("no lines at {width} columns") };
+            assert_eq!(*head, "2 of 2  docker://registry.example/ml/torch:2.9.0", "{during}");
+            assert_eq!(bars.len(), 3, "{during}");
+            for (bar, number) in bars.iter().zip(1..) {
+                assert!(bar.starts_with(&format!("  layer {number} of 3 ")), "{during}");
+                assert!(bar.contains(" 95.37 MiB of 381.47 MiB"), "{during}");
+                assert!(bar.len() <= usize::from(width) * '█'.len_utf8(), "{during}");
+            }
+            assert_eq!(after, "");
+        }
+    }
 }

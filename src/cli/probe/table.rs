@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_table_shows_the_state_of_each_step_until_it_is_dropped() {
         let screen = InMemoryTerm::new(10, 80);
-        let terminal = Terminal::on(Box::new(screen.clone()));
+        let terminal = Terminal::in_memory(&screen);
         let table = StepTable::new(&terminal, &["limits", "gpus", "collectives"].map(ToOwned::to_owned));
         let lines = [
             r#"{"ncclcheck":1,"event":"result","step":"limits","seconds":0.24,"body":{}}"#,
