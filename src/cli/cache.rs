@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::image::{Image, Request};
 use crate::layer::cache::{
-    CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export,
-    export_all,
+    CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all,
 };
 use crate::model::{BlobRef, Environment, Limits, size};
 use crate::probe::arrangement::bytes;
+use crate::store::ObjectFolder;
 
 use super::args::ListFormat;
 use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs, TrustChoice};
@@ -35,7 +35,7 @@ impl CachingArgs {
         if self.no_cache || place == Some("off") {
             return Ok(ScanCache::default());
         }
-        let shared = place.map(|place| SharedCache::new(place, environment)).transpose().map_err(CliError::Usage)?;
+        let shared = place.map(|place| ObjectFolder::new(place, environment)).transpose().map_err(CliError::Usage)?;
         let trust = match self.cache_trust {
             TrustChoice::Own => CacheTrust::Own,
             TrustChoice::Shared => CacheTrust::Shared,
@@ -132,7 +132,7 @@ fn clear(asked: &CacheClearArgs, local: &LocalCache) -> Result<ExitStatus, CliEr
 }
 
 fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let to = SharedCache::new(&asked.place, environment).map_err(CliError::Usage)?;
+    let to = ObjectFolder::new(&asked.place, environment).map_err(CliError::Usage)?;
     if asked.images.is_empty() {
         let limits = asked.reading.limits()?;
         let sum = export_all(local, &limits, &to).map_err(CliError::Usage)?;
@@ -141,7 +141,7 @@ fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environmen
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
     let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
-    needs.images(&requests).cache(&cache, environment).store(to.objects(), environment);
+    needs.images(&requests).cache(&cache, environment).store(&to, environment);
     if let Some(request) = requests.first() {
         needs.temporary(&request.limits);
     }
@@ -156,7 +156,7 @@ fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environmen
 }
 
 /// Copies the scans of one image's layers.
-fn layers(request: &Request, image: &Image, from: &LocalCache, to: &SharedCache) -> Result<ExitStatus, CliError> {
+fn layers(request: &Request, image: &Image, from: &LocalCache, to: &ObjectFolder) -> Result<ExitStatus, CliError> {
     let mut sum = Exported::default();
     let mut missing = 0;
     for layer in &image.summary.layers {

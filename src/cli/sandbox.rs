@@ -76,7 +76,7 @@ impl CommandNeeds {
             self.sandbox.keep(local.folder());
         }
         if let Some(shared) = shared {
-            self.store(shared.objects(), environment);
+            self.store(shared, environment);
         }
         self
     }

@@ -1,10 +1,10 @@
 //! Copies scans out of the local cache, so that a team can ship them.
 
 use crate::model::{Limits, cause};
+use crate::store::ObjectFolder;
 
 use super::key::{ScanKey, Scanner};
 use super::local::LocalCache;
-use super::shared::SharedCache;
 use super::{SHARED, entry};
 
 /// Size of an export.
@@ -25,7 +25,7 @@ impl Exported {
 }
 
 /// Copies the scan with this key; `None` if the local cache does not have it.
-pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<Option<Exported>, String> {
+pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &ObjectFolder) -> Result<Option<Exported>, String> {
     let name = key.name();
     let bytes = from.read(&name).map_err(|error| format!("{from}: {}", cause(&error)))?;
     let Some(bytes) = bytes.filter(|bytes| entry::decode(bytes, key).is_ok()) else { return Ok(None) };
@@ -33,7 +33,7 @@ pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<
 }
 
 /// Copies all scans that this program made with these limits. Scans of other versions are useless to the recipient.
-pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Result<Exported, String> {
+pub fn export_all(from: &LocalCache, limits: &Limits, to: &ObjectFolder) -> Result<Exported, String> {
     let scanner = Scanner::of(limits);
     let told = |error: std::io::Error| format!("{from}: {}", cause(&error));
     let mut exported = Exported::default();
@@ -49,7 +49,7 @@ pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Resul
     Ok(exported)
 }
 
-fn put(to: &SharedCache, name: &str, bytes: Vec<u8>) -> Result<Exported, String> {
+fn put(to: &ObjectFolder, name: &str, bytes: Vec<u8>) -> Result<Exported, String> {
     let size = bytes.len() as u64;
     to.write(name, bytes).map_err(|error| format!("{to}: {error}"))?;
     Ok(Exported { scans: 1, bytes: size })

@@ -1,6 +1,6 @@
 //! Cache of layer scans. A scan depends only on the layer's bytes and the scanner, so no layer is scanned twice.
 //! Scans are kept in a folder of this user ([`LocalCache`]) and, if configured, in one that a team shares
-//! ([`SharedCache`]).
+//! ([`ObjectFolder`]).
 //!
 //! A cache never fails a check: each kind of failure is reported once, and the layer is scanned. After a failure the
 //! cache is left alone for a while.
@@ -12,7 +12,6 @@ mod export;
 mod key;
 mod local;
 mod own_folder;
-mod shared;
 mod turn;
 mod turns;
 
@@ -21,13 +20,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::layer::scan::LayerScan;
 use crate::model::{Digest, cause};
+use crate::store::ObjectFolder;
 
 use breaker::Breaker;
+use entry::MOST_STORED;
 
 pub use export::{Exported, export, export_all};
 pub use key::{ScanKey, Scanner};
 pub use local::{DEFAULT_BOUND, LocalCache, StoredScans};
-pub use shared::SharedCache;
 pub use turns::ScanTurn;
 
 use turns::ScanTurns;
@@ -36,7 +36,8 @@ use turns::ScanTurns;
 #[derive(Debug, Default)]
 pub struct ScanCache {
     local: Option<LocalCache>,
-    shared: Option<SharedCache>,
+    /// Anyone with write access is trusted: an entry replaces the scan of the layer.
+    shared: Option<ObjectFolder>,
     trust: CacheTrust,
     breaker: Breaker,
     /// Messages not yet reported.
@@ -82,12 +83,12 @@ enum Act {
 
 impl ScanCache {
     /// A cache of up to two levels. The shared cache is read on a local miss.
-    pub fn new(local: Option<LocalCache>, shared: Option<SharedCache>) -> Self {
+    pub fn new(local: Option<LocalCache>, shared: Option<ObjectFolder>) -> Self {
         Self { local, shared, ..Self::default() }
     }
 
     /// The folder of this user's cache and the shared cache, of those that there are.
-    pub(crate) const fn places(&self) -> (Option<&LocalCache>, Option<&SharedCache>) {
+    pub(crate) const fn places(&self) -> (Option<&LocalCache>, Option<&ObjectFolder>) {
         (self.local.as_ref(), self.shared.as_ref())
     }
 
@@ -118,7 +119,8 @@ impl ScanCache {
             return Some(CachedScan { scan, is_shared: true });
         }
         let shared = self.shared.as_ref()?;
-        let bytes = self.attempt((CacheLevel::Shared, Act::Read), shared, |shared| shared.read(&name))??;
+        let bytes =
+            self.attempt((CacheLevel::Shared, Act::Read), shared, |shared| shared.read(&name, MOST_STORED))??;
         let scan = entry::decode(&bytes, key).ok()?;
         if let Some(local) = &self.local {
             self.attempt((CacheLevel::Local, Act::Write), local, |local| {

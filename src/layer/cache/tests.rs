@@ -25,7 +25,7 @@ fn scan() -> LayerScan {
 }
 
 fn cache(local: &Path, shared: Option<&Path>) -> ScanCache {
-    let shared = shared.map(|path| SharedCache::new(path.to_str().unwrap(), &Environment::default()).unwrap());
+    let shared = shared.map(|path| ObjectFolder::new(path.to_str().unwrap(), &Environment::default()).unwrap());
     ScanCache::new(Some(LocalCache::new(local, DEFAULT_BOUND)), shared)
 }
 
@@ -80,7 +80,7 @@ fn hits_in_the_shared_cache_are_kept_locally() {
     assert!(cache(&at("yours"), None).get(&key).unwrap().is_shared);
     assert!(own("yours", None).get(&key).is_none());
     let local = LocalCache::new(at("yours"), DEFAULT_BOUND);
-    let to = SharedCache::new(at("other").to_str().unwrap(), &Environment::default()).unwrap();
+    let to = ObjectFolder::new(at("other").to_str().unwrap(), &Environment::default()).unwrap();
     assert_eq!(export_all(&local, &limits, &to).unwrap().scans, 0);
     assert_eq!(cache(&at("yours"), None).blob(&blob.digest, &limits), Some(blob.clone()));
     assert_eq!(own("yours", None).blob(&blob.digest, &limits), None);
@@ -127,7 +127,7 @@ fn an_export_copies_scans() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
-    let to = |name: &str| SharedCache::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();
+    let to = |name: &str| ObjectFolder::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();
     let local = LocalCache::new(at("mine"), DEFAULT_BOUND);
     assert_eq!(export(&local, &key, &to("none")).unwrap(), None);
     cache(&at("mine"), None).put(&key, &scan());

@@ -31,9 +31,9 @@ impl ScanCache {
     /// Scans a layer by `scan`, if no other process does. Otherwise waits for that scan and returns `None` once the
     /// cache has it. A cache that fails is no reason to wait.
     pub fn once<T>(&self, key: &ScanKey<'_>, cancel: &Cancel, scan: impl FnOnce() -> T) -> Option<T> {
-        let shared = self.shared.as_ref().filter(|shared| shared.objects().has_create() && key.blob.size >= LARGE);
+        let shared = self.shared.as_ref().filter(|shared| shared.has_create() && key.blob.size >= LARGE);
         let (Some(holder), Some(shared)) = (&self.holder, shared) else { return Some(scan()) };
-        let leases = Leases::new(shared.objects(), FOLDER, holder, LENGTH);
+        let leases = Leases::new(shared, FOLDER, holder, LENGTH);
         let name = key.name();
         loop {
             match leases.take(&name) {
@@ -59,9 +59,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use crate::layer::cache::SharedCache;
     use crate::layer::scan::{Compression, LayerScan};
     use crate::model::{Ambiguities, BlobRef, Environment, Limits};
+    use crate::store::ObjectFolder;
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
                 for number in 0..4 {
                     let (scans, digest, folder) = (&scans, digest.clone(), folder.path());
                     scope.spawn(move || {
-                        let shared = SharedCache::new(folder.to_str().unwrap(), &Environment::default()).unwrap();
+                        let shared = ObjectFolder::new(folder.to_str().unwrap(), &Environment::default()).unwrap();
                         let cache = ScanCache::new(None, Some(shared)).with_leases(number.to_string());
                         let (blob, limits) = (BlobRef { digest, size }, Limits::default());
                         let key = ScanKey { blob: &blob, limits: &limits };
