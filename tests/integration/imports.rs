@@ -65,6 +65,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("hyper", &["image/daemon/transport"]),
     ("hyper_util", &["image/daemon/transport"]),
     ("indicatif", &["cli"]),
+    ("ipnet", &["image/registry"]),
     ("jiff", &["judge/policy", "cli/audit", "cli/plan"]),
     ("landlock", &["sandbox"]),
     ("libc", &["sandbox"]),

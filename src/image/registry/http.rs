@@ -10,7 +10,7 @@ use reqwest::redirect::Policy;
 use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::certs::HostCerts;
-use super::network::is_local;
+use super::host::is_local;
 use super::proxy::Proxies;
 use super::request_error::{RequestError, RequestErrorKind};
 use super::response_error::{AttemptError, RequestedObject};

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use reqwest::Url;
 
-use super::network::{AddressRange, is_local};
+use super::host::is_local;
 use crate::model::Environment;
 
 /// The proxy variables of this process.
@@ -44,8 +45,7 @@ fn includes(entry: &str, host: &str) -> bool {
         return true;
     }
     if let Ok(address) = host.parse::<IpAddr>() {
-        let network = AddressRange::parse(entry);
-        return entry.parse() == Ok(address) || network.is_some_and(|network| network.contains(address));
+        return entry.parse() == Ok(address) || entry.parse().is_ok_and(|network: IpNet| network.contains(&address));
     }
     let domain = entry.trim_start_matches('.').to_ascii_lowercase();
     host.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

@@ -2,13 +2,15 @@
 
 use crate::model::{open_configured, without_content};
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::path::Path;
 
+use ipnet::IpNet;
 use oci_spec::distribution::Reference as Name;
 use serde::Deserialize;
 
 use super::PullSource;
-use crate::image::registry::network::{AddressRange, host_name};
+use crate::image::registry::host::host_name;
 use crate::image::source::{SourceError, read_bounded};
 
 /// Maximum size of the file in bytes.
@@ -40,7 +42,7 @@ enum InsecureRegistry {
     /// `HOST[:PORT]`.
     Host(String),
     /// `ADDRESS/BITS`.
-    Network(AddressRange),
+    Network(IpNet),
 }
 
 #[derive(Deserialize)]
@@ -119,9 +121,9 @@ impl DockerConfig {
 
 impl InsecureRegistry {
     fn parse(text: &str) -> Self {
-        match AddressRange::parse(text) {
-            Some(network) => Self::Network(network),
-            None => Self::Host(text.trim_start_matches("http://").trim_start_matches("https://").to_owned()),
+        match text.parse() {
+            Ok(network) => Self::Network(network),
+            Err(_) => Self::Host(text.trim_start_matches("http://").trim_start_matches("https://").to_owned()),
         }
     }
 
@@ -129,7 +131,7 @@ impl InsecureRegistry {
     fn includes(&self, host: &str) -> bool {
         match self {
             Self::Host(name) => name == host,
-            Self::Network(network) => host_name(host).parse().is_ok_and(|address| network.contains(address)),
+            Self::Network(network) => host_name(host).parse().is_ok_and(|address: IpAddr| network.contains(&address)),
         }
     }
 }
