@@ -1,7 +1,6 @@
 //! Maps sites in an image to the Dockerfile lines that made them.
 
 mod change;
-mod diff;
 mod evidence;
 mod words;
 

@@ -112,6 +112,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("serde_json", &["*"]),
     ("serde_yaml", &["document"]),
     ("sha2", &["layer/cache", "model/digest"]),
+    ("similar", &["image/dockerfile"]),
     ("strsim", &["model/spelling"]),
     ("tar", &["layer/tar"]),
     ("tempfile", &["image/daemon", "cli/output_file", "cli/interrupt", "cli/report", "doctor/cache", "layer"]),

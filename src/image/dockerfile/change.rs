@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
+
+use similar::TextDiff;
 
 use crate::model::conceal;
 
-use super::diff::{TextChange, unified};
 use super::words::EnvPair;
 use super::{Dockerfile, DockerfileStep};
+
+/// Time for the smallest diff. A Dockerfile takes milliseconds; the diff of a hostile one is larger.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Changes of a Dockerfile, which is never written.
 #[derive(Clone, Debug, Default)]
@@ -147,16 +152,10 @@ impl Dockerfile {
 
     /// The changed text.
     pub fn changed(&self, changes: &DockerfileChanges) -> String {
-        self.apply(changes).0
-    }
-
-    /// The changed text, and where it differs.
-    fn apply(&self, changes: &DockerfileChanges) -> (String, Vec<TextChange>) {
         let removed = self.steps.iter().flat_map(|step| self.without(step, &changes.unset));
         let mut edits: Vec<TextEdit> = changes.edits.iter().cloned().chain(removed).collect();
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
         let mut text = String::with_capacity(self.text.len());
-        let mut applied = Vec::with_capacity(edits.len());
         let mut end = 0;
         for edit in edits.into_iter().filter(|edit| edit.range.start <= edit.range.end) {
             // An edit within a removed instruction has nothing left to change.
@@ -164,22 +163,19 @@ impl Dockerfile {
                 continue;
             }
             text.push_str(self.text.get(end..edit.range.start).unwrap_or_default());
-            let start = text.len();
             if !edit.text.is_empty() && edit.range.is_empty() && !text.is_empty() && !text.ends_with('\n') {
                 text.push_str(self.newline());
             }
             text.push_str(&edit.text);
             end = edit.range.end;
-            applied.push(TextChange { old: edit.range, new: start..text.len() });
         }
         text.push_str(self.text.get(end..).unwrap_or_default());
-        (text, applied)
+        text
     }
 
     /// The changes as a unified diff against the Dockerfile. Secrets in it are concealed.
     pub fn diff(&self, changes: &DockerfileChanges) -> String {
-        let (after, changes) = self.apply(changes);
-        conceal(&unified(&self.path, &self.text, &after, &changes)).into_owned()
+        conceal(&unified(&self.path, &self.text, &self.changed(changes))).into_owned()
     }
 
     /// The value that the Dockerfile gives a variable last, as written, with the line.
@@ -283,6 +279,16 @@ impl Dockerfile {
 /// The offset behind the line of a text that contains an offset.
 pub(super) fn line_end(text: &str, offset: usize) -> usize {
     text.get(offset..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| offset + newline + 1)
+}
+
+/// The change from one text to another, as `patch -p0` and `git apply -p0` read it; empty if there is none.
+fn unified(path: &str, before: &str, after: &str) -> String {
+    // A line ends where `patch` ends it, not at a carriage return.
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
+    let (before, after) = (lines(before), lines(after));
+    let mut differ = TextDiff::configure();
+    let diff = differ.timeout(PATIENCE).newline_terminated(true).diff_slices(&before, &after);
+    diff.unified_diff().header(path, path).to_string()
 }
 
 /// A value as a word of `ENV`.
