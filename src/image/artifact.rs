@@ -18,10 +18,8 @@ pub fn fetch_text(name: &str, options: &AccessOptions) -> Result<String, SourceE
     let reference =
         name.parse().map_err(|error| SourceError::invalid(format!("{name} is not an image name: {error}")))?;
     if oci_spec::distribution::Reference::digest(&reference).is_none() {
-        return Err(SourceError::Invalid {
-            what: format!("{name} has no digest, so its content could change"),
-            hint: Some("name it as HOST/NAME@sha256:DIGEST".to_owned()),
-        });
+        return Err(SourceError::invalid(format!("{name} has no digest, so its content could change"))
+            .with_hint("name it as HOST/NAME@sha256:DIGEST".to_owned()));
     }
     let registry = Registries::read(options)?.open(&reference, options, &RegistryContacts::default())?;
     let document = registry.top()?;

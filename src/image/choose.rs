@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::image::reference::Reference;
-use crate::image::source::SourceError;
+use crate::image::source::{SourceError, SourceErrorKind};
 
 use super::archive::{self, ArchiveForm, stream::Stream};
 use super::medium::Medium;
@@ -77,10 +77,12 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     match daemon::medium::open(text, request) {
         Ok(medium) => return Ok(medium),
         // Go on only if the engine does not have the image: a damaged image that exists is an answer.
-        Err(error @ (SourceError::NotFound(_) | SourceError::Unreachable { .. } | SourceError::Denied { .. })) => {
-            places.push(("engine".to_owned(), error));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => match error.kind() {
+            SourceErrorKind::NotFound | SourceErrorKind::Unreachable | SourceErrorKind::Denied => {
+                places.push(("engine".to_owned(), error));
+            }
+            _ => return Err(error.into()),
+        },
     }
     for candidate in candidates {
         match registry::medium::open(&candidate.name, &registries, request) {
@@ -92,8 +94,8 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
         }
     }
     // The likeliest cause first: a registry that answered, an engine that answered, a place that did not answer.
-    places.sort_by_key(|(place, error)| (matches!(error, SourceError::Unreachable { .. }), place == "engine"));
-    places.push(("path".to_owned(), SourceError::NotFound("no such file or folder".to_owned())));
+    places.sort_by_key(|(place, error)| (error.kind() == SourceErrorKind::Unreachable, place == "engine"));
+    places.push(("path".to_owned(), SourceError::not_found("no such file or folder")));
     Err(ImageError::Nowhere { name: text.to_owned(), places })
 }
 

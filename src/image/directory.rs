@@ -65,7 +65,7 @@ impl Directory {
     fn file(&self, name: &str, help: &str) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let found = self.files.open(&ImagePath::from(name))?;
         let what = || format!("{}/{name} is missing", self.files.place());
-        let missing = || SourceError::Missing { what: what(), hint: Some(help.to_owned()) };
+        let missing = || SourceError::missing(what()).with_hint(help.to_owned());
         found.map(|(reader, _)| reader).ok_or_else(missing)
     }
 
@@ -76,7 +76,7 @@ impl Directory {
     }
 
     fn broken(&self, name: &str, how: &str, help: &str) -> SourceError {
-        SourceError::Invalid { what: format!("{}/{name} {how}", self.files.place()), hint: Some(help.to_owned()) }
+        SourceError::invalid(format!("{}/{name} {how}", self.files.place())).with_hint(help.to_owned())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::image::source::SourceError;
+use crate::image::source::{SourceError, SourceErrorKind};
 use crate::layer::scan::ScanError;
 
 use super::ImageError;
@@ -39,12 +39,12 @@ impl ImageError {
 
 impl SourceError {
     fn class(&self) -> FailureClass {
-        match self {
-            Self::NotFound(_) | Self::Missing { .. } => FailureClass::NotFound,
-            Self::Unreachable { .. } | Self::Busy { .. } => FailureClass::Passing,
-            Self::Denied { .. } => FailureClass::Denied,
-            Self::Invalid { .. } => FailureClass::Invalid,
-            Self::Io { error, .. } => of_io(error),
+        match self.kind {
+            SourceErrorKind::NotFound | SourceErrorKind::Missing => FailureClass::NotFound,
+            SourceErrorKind::Unreachable | SourceErrorKind::Busy => FailureClass::Passing,
+            SourceErrorKind::Denied => FailureClass::Denied,
+            SourceErrorKind::Invalid => FailureClass::Invalid,
+            SourceErrorKind::Io => self.cause.as_ref().map_or(FailureClass::Passing, of_io),
         }
     }
 }
@@ -69,11 +69,11 @@ mod tests {
     #[test]
     fn classes_of_failures() {
         let source = |error| ImageError::Source(error);
-        let busy = SourceError::Busy { what: String::new(), hint: None };
+        let busy = SourceError::new(SourceErrorKind::Busy, String::new());
         let layer = |error| ImageError::Layer { layer: String::new(), error };
         for (error, class) in [
             (source(busy), FailureClass::Passing),
-            (source(SourceError::NotFound(String::new())).of("a"), FailureClass::NotFound),
+            (source(SourceError::not_found(String::new())).of("a"), FailureClass::NotFound),
             (source(SourceError::io("a", io::ErrorKind::TimedOut.into())), FailureClass::Passing),
             (source(SourceError::io("a", io::ErrorKind::PermissionDenied.into())), FailureClass::Denied),
             (layer(ScanError::Read(io::ErrorKind::InvalidData.into())), FailureClass::Invalid),

@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::image::source::SourceError;
+use crate::image::source::{SourceError, SourceErrorKind};
 use crate::image::verify::Verification;
 use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, ScanError, scan_layer};
@@ -126,8 +126,8 @@ fn scan_here<'s>(
         Some(PartialRead::NotOffered) | None => None,
     };
     let (mut reader, size) = match open(&layer.location) {
-        Err(SourceError::Missing { what: why, .. }) if layer.is_foreign() => {
-            return Ok(ScannedLayer::missing_foreign(layer, what, &why));
+        Err(error) if error.kind() == SourceErrorKind::Missing && layer.is_foreign() => {
+            return Ok(ScannedLayer::missing_foreign(layer, what, &error.what));
         }
         opened => opened?,
     };

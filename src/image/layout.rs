@@ -177,9 +177,9 @@ impl<F: LayoutFiles> ImageLayout<F> {
 
     fn blob(&self, digest: &Digest) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let found = self.files.open(&blob_path(digest))?;
-        let missing = || SourceError::Missing {
-            what: format!("{} has no blob {digest}", self.files.place()),
-            hint: Some("copy the image again, with all of its layers".to_owned()),
+        let missing = || {
+            SourceError::missing(format!("{} has no blob {digest}", self.files.place()))
+                .with_hint("copy the image again, with all of its layers".to_owned())
         };
         found.map(|(reader, _)| reader).ok_or_else(missing)
     }

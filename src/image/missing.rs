@@ -44,9 +44,9 @@ pub(super) fn is_path(text: &str) -> bool {
 pub(super) fn missing(text: &str, error: &io::Error) -> SourceError {
     let shown = printable(text);
     if error.kind() != io::ErrorKind::NotFound {
-        return SourceError::Invalid { what: format!("reading {shown}: {}", cause(error)), hint: None };
+        return SourceError::invalid(format!("reading {shown}: {}", cause(error)));
     }
-    SourceError::Invalid { what: format!("no such file or folder: {shown}"), hint: Some(advice(text)) }
+    SourceError::invalid(format!("no such file or folder: {shown}")).with_hint(advice(text))
 }
 
 /// The error about the file of a transport that cannot be opened.
@@ -57,7 +57,7 @@ pub(super) fn missing_file(path: &Path, error: &io::Error) -> SourceError {
         return SourceError::invalid(format!("opening {shown}: {}", cause(error)));
     }
     let hint = similar(path).map(|near| format!("did you mean {}?", printable(&near)));
-    SourceError::Invalid { what: format!("no such file: {shown}"), hint }
+    SourceError::invalid(format!("no such file: {shown}")).with_hint(hint)
 }
 
 fn advice(text: &str) -> String {

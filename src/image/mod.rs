@@ -147,7 +147,7 @@ impl PlatformChoice {
         let mut known = BTreeSet::new();
         let offered = offered.iter().map(ToString::to_string).filter(|platform| known.insert(platform.clone()));
         let offered: Vec<_> = offered.collect();
-        SourceError::NotFound(format!(
+        SourceError::not_found(format!(
             "no {asked} image; available: {}{}",
             printable(&offered.join(", ")),
             help_line(Some("choose one with --platform, or all with --all-platforms"))

@@ -7,7 +7,7 @@ mod media_type;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
 
-use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
+use crate::image::source::{Source, SourceError, SourceErrorKind, StoredDocument, read_bounded};
 use crate::image::target::Selector;
 use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
@@ -205,7 +205,7 @@ impl<'a> Finder<'a> {
             if is_related {
                 return Err(unread.error.into());
             }
-            let why = unread.error.without_advice();
+            let why = unread.error.description();
             self.notes.push(format!("passed over image index {}, which was not asked for: {why}", unread.digest));
         }
         Ok(())
@@ -240,8 +240,10 @@ impl<'a> Finder<'a> {
             }
             let plan = match read.map_or_else(|| self.describe_or_note(candidate), |read| Ok(Some(read))) {
                 // Exports of one platform keep the index of all.
-                Err(ImageError::Source(error @ SourceError::Missing { .. })) if *choice == PlatformChoice::All => {
-                    let why = error.without_advice();
+                Err(ImageError::Source(error))
+                    if error.kind() == SourceErrorKind::Missing && *choice == PlatformChoice::All =>
+                {
+                    let why = error.description();
                     self.notes.push(format!("{} is listed, but not here: {why}", candidate.describe()));
                     missing = Some(error);
                     continue;

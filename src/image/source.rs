@@ -111,117 +111,106 @@ pub trait Source: Sync + fmt::Debug {
 
 /// A failure to obtain an image.
 #[derive(Debug, thiserror::Error)]
+#[error("{}{}", self.description(), help_line(hint.as_deref()))]
+pub struct SourceError {
+    pub(super) kind: SourceErrorKind,
+    /// The problem and its location.
+    pub(super) what: String,
+    /// Advice for the user.
+    pub(super) hint: Option<String>,
+    /// The system's error.
+    #[source]
+    pub(super) cause: Option<io::Error>,
+}
+
+/// What kind of failure an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum SourceErrorKind {
     /// Nothing has this name here. Other places may be tried.
-    #[error("{0}")]
-    NotFound(String),
+    NotFound,
     /// The place has the image's documents, but not a blob that they name.
-    #[error("{what}{}", help_line(hint.as_deref()))]
-    Missing {
-        /// The blob and the place.
-        what: String,
-        /// Advice for the user.
-        hint: Option<String>,
-    },
+    Missing,
     /// Nothing answers there (no daemon, no route). Other places may be tried.
-    #[error("{what}{}", help_line(hint.as_deref()))]
-    Unreachable {
-        /// The attempt and its outcome.
-        what: String,
-        /// Advice for the user.
-        hint: Option<String>,
-    },
+    Unreachable,
     /// The place asks to come back later (429).
-    #[error("{what}{}", help_line(hint.as_deref()))]
-    Busy {
-        /// The request, and the answer.
-        what: String,
-        /// Advice for the user.
-        hint: Option<String>,
-    },
+    Busy,
     /// Access was denied.
-    #[error("{what}{}", help_line(hint.as_deref()))]
-    Denied {
-        /// The refused request, and the answer.
-        what: String,
-        /// Advice for the user.
-        hint: Option<String>,
-    },
+    Denied,
     /// The content is damaged or does not match its description.
-    #[error("{what}{}", help_line(hint.as_deref()))]
-    Invalid {
-        /// The problem and its location.
-        what: String,
-        /// Advice for the user.
-        hint: Option<String>,
-    },
+    Invalid,
     /// Reading failed.
-    #[error("{what}: {}", cause(error))]
-    Io {
-        /// The object being read.
-        what: String,
-        /// The system's error.
-        #[source]
-        error: std::io::Error,
-    },
+    Io,
 }
 
 impl SourceError {
-    /// A [`SourceError::Invalid`] without advice.
+    /// An error without advice.
+    pub fn new(kind: SourceErrorKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), hint: None, cause: None }
+    }
+
+    /// A [`SourceErrorKind::Invalid`] without advice.
     pub fn invalid(what: impl Into<String>) -> Self {
-        Self::Invalid { what: what.into(), hint: None }
+        Self::new(SourceErrorKind::Invalid, what)
+    }
+
+    /// A [`SourceErrorKind::NotFound`].
+    pub fn not_found(what: impl Into<String>) -> Self {
+        Self::new(SourceErrorKind::NotFound, what)
+    }
+
+    /// A [`SourceErrorKind::Missing`] without advice.
+    pub fn missing(what: impl Into<String>) -> Self {
+        Self::new(SourceErrorKind::Missing, what)
+    }
+
+    /// A [`SourceErrorKind::Unreachable`] without advice.
+    pub fn unreachable(what: impl Into<String>) -> Self {
+        Self::new(SourceErrorKind::Unreachable, what)
+    }
+
+    /// A [`SourceErrorKind::Denied`] without advice.
+    pub fn denied(what: impl Into<String>) -> Self {
+        Self::new(SourceErrorKind::Denied, what)
+    }
+
+    /// An I/O error while doing `what`.
+    pub fn io(what: impl Into<String>, error: io::Error) -> Self {
+        Self { cause: Some(error), ..Self::new(SourceErrorKind::Io, what) }
+    }
+
+    /// Adds advice for the user.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// The kind of failure.
+    pub const fn kind(&self) -> SourceErrorKind {
+        self.kind
+    }
+
+    /// The error without the advice, which is a line of its own.
+    pub(super) fn description(&self) -> String {
+        let Self { what, cause: error, .. } = self;
+        error.as_ref().map_or_else(|| what.clone(), |error| format!("{what}: {}", cause(error)))
     }
 
     /// Adds lines to the description, above the advice.
-    pub(super) fn with_notes(mut self, notes: &str) -> Self {
-        match &mut self {
-            Self::NotFound(what)
-            | Self::Missing { what, .. }
-            | Self::Unreachable { what, .. }
-            | Self::Busy { what, .. }
-            | Self::Denied { what, .. }
-            | Self::Invalid { what, .. } => what.push_str(notes),
-            Self::Io { what, error } if !notes.is_empty() => {
-                return Self::invalid(format!("{what}: {}{notes}", cause(error)));
-            }
-            Self::Io { .. } => {}
+    pub(super) fn with_notes(self, notes: &str) -> Self {
+        if notes.is_empty() {
+            return self;
         }
-        self
-    }
-
-    /// The description without the advice, which is a line of its own: for a note about an image that is read all the same.
-    pub(super) fn without_advice(&self) -> String {
-        match self {
-            Self::NotFound(what)
-            | Self::Missing { what, .. }
-            | Self::Unreachable { what, .. }
-            | Self::Denied { what, .. }
-            | Self::Busy { what, .. }
-            | Self::Invalid { what, .. } => what.clone(),
-            Self::Io { .. } => self.to_string(),
+        let what = format!("{}{notes}", self.description());
+        match self.kind {
+            SourceErrorKind::Io => Self::invalid(what),
+            _ => Self { what, ..self },
         }
     }
 
     /// Changes all texts that came from the other side.
-    pub(super) fn map_texts(mut self, change: impl Fn(&str) -> String) -> Self {
-        match &mut self {
-            Self::NotFound(what) | Self::Io { what, .. } => *what = change(what),
-            Self::Missing { what, hint }
-            | Self::Unreachable { what, hint }
-            | Self::Denied { what, hint }
-            | Self::Busy { what, hint }
-            | Self::Invalid { what, hint } => {
-                *what = change(what);
-                *hint = hint.as_deref().map(&change);
-            }
-        }
-        self
-    }
-
-    /// An I/O error while doing `what`.
-    pub fn io(what: impl Into<String>, error: std::io::Error) -> Self {
-        Self::Io { what: what.into(), error }
+    pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
+        Self { what: change(&self.what), hint: self.hint.as_deref().map(&change), ..self }
     }
 }
 

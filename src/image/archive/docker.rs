@@ -66,7 +66,7 @@ impl Medium for DockerArchive {
             let place = self.files.place();
             let missing = || {
                 let what = format!("{place} has no member {path}, which is a layer of the image");
-                SourceError::Missing { what, hint: None }
+                SourceError::missing(what)
             };
             self.files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
         };
@@ -161,11 +161,9 @@ pub(super) fn plans(
     if *choice != PlatformChoice::All && found.len() > 1 {
         let lines: Vec<_> = found.iter().map(|(_, line, _)| printable(line)).collect();
         let hint = Some("choose one of these, or one by its name: :NAME instead of :@INDEX".to_owned());
-        return Err(SourceError::Invalid {
-            what: format!("{place} has several images that match:\n  {}", lines.join("\n  ")),
-            hint,
-        }
-        .into());
+        return Err(SourceError::invalid(format!("{place} has several images that match:\n  {}", lines.join("\n  ")))
+            .with_hint(hint)
+            .into());
     }
     Ok(found.into_iter().map(|(.., plan)| plan).collect())
 }
@@ -194,7 +192,7 @@ fn choose<'a>(
         let names: Vec<_> = items.iter().flat_map(Item::tags).map(|name| printable(name)).collect();
         let available = available(selector, items.len(), &names);
         let asked = selector.map(ToString::to_string).unwrap_or_default();
-        return Err(SourceError::NotFound(format!("no image '{asked}' in {place}; available: {available}")).into());
+        return Err(SourceError::not_found(format!("no image '{asked}' in {place}; available: {available}")).into());
     }
     Ok(found)
 }

@@ -5,7 +5,7 @@ use crate::image::layout::ImageLayout;
 use crate::image::medium::Medium;
 use crate::image::plan::ImagePlan;
 use crate::image::scanned::ScannedLayer;
-use crate::image::source::SourceError;
+use crate::image::source::SourceErrorKind;
 use crate::image::{ImageError, Request, ScanContext};
 
 use super::docker::DockerArchive;
@@ -60,8 +60,8 @@ pub(super) fn first_or(
     second: impl FnOnce() -> Result<Vec<ImagePlan>, ImageError>,
 ) -> Result<Vec<ImagePlan>, ImageError> {
     match first {
-        Err(ImageError::Source(SourceError::NotFound(why))) => {
-            second().map_err(|_also| SourceError::NotFound(why).into())
+        Err(ImageError::Source(first)) if first.kind() == SourceErrorKind::NotFound => {
+            second().map_err(|_also| first.into())
         }
         first => first,
     }

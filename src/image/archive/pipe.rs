@@ -34,14 +34,12 @@ pub(super) fn open(path: &Path, metadata: &Metadata) -> Result<Box<dyn Read + Se
     }
     match await_writer(path, WRITER).map_err(failed)? {
         Some(pipe) => Ok(Box::new(pipe)),
-        None => Err(SourceError::Invalid {
-            what: format!(
-                "no program opened the pipe {} for writing within {} seconds",
-                path.display(),
-                WRITER.as_secs()
-            ),
-            hint: Some(format!("start the writer first: docker save IMAGE > {} &", path.display())),
-        }),
+        None => Err(SourceError::invalid(format!(
+            "no program opened the pipe {} for writing within {} seconds",
+            path.display(),
+            WRITER.as_secs()
+        ))
+        .with_hint(format!("start the writer first: docker save IMAGE > {} &", path.display()))),
     }
 }
 

@@ -44,9 +44,9 @@ impl EngineError {
         let Self { kind, text } = self;
         let what = format!("{what}: {text}");
         match kind {
-            EngineErrorKind::Unreachable => SourceError::Unreachable { what, hint: None },
-            EngineErrorKind::Denied => SourceError::Denied { what, hint: None },
-            EngineErrorKind::Missing => SourceError::NotFound(what),
+            EngineErrorKind::Unreachable => SourceError::unreachable(what),
+            EngineErrorKind::Denied => SourceError::denied(what),
+            EngineErrorKind::Missing => SourceError::not_found(what),
             EngineErrorKind::Unexpected => SourceError::invalid(what),
         }
     }

@@ -25,9 +25,13 @@ impl Engine {
     /// Locates the layers of the image `name`. Only Docker's driver overlay2 and Podman's overlay have a folder for
     /// each.
     pub(crate) fn folders(&self, name: &str) -> Result<EngineFolders, SourceError> {
-        let refused = |why: &str| SourceError::Invalid {
-            what: format!("cannot read the layers of '{}' in {} as folders: {why}", printable(name), self.describe()),
-            hint: Some("leave out --unverified to have the engine export the image".to_owned()),
+        let refused = |why: &str| {
+            SourceError::invalid(format!(
+                "cannot read the layers of '{}' in {} as folders: {why}",
+                printable(name),
+                self.describe()
+            ))
+            .with_hint("leave out --unverified to have the engine export the image".to_owned())
         };
         if !self.is_local() {
             return Err(refused("the engine may run on another machine"));

@@ -214,7 +214,7 @@ impl Engine {
 
     fn missing(&self, name: &str) -> SourceError {
         let command = self.product.to_lowercase();
-        SourceError::NotFound(format!(
+        SourceError::not_found(format!(
             "{} has no image '{name}': fetch it with {command} pull {name}, or name its registry with docker://{name}",
             self.describe()
         ))
@@ -351,7 +351,7 @@ fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
     if tried.iter().any(|(_, error)| error.kind == EngineErrorKind::Denied) {
         let hint = "use sudo, or join the socket's group (Docker's: sudo usermod -aG docker \"$USER\", then log in \
                     again), or set DOCKER_HOST to the socket of a rootless engine";
-        return SourceError::Denied { what, hint: Some(hint.to_owned()) };
+        return SourceError::denied(what).with_hint(hint.to_owned());
     }
     let hint = match tried {
         // The error's text says what to do.
@@ -372,7 +372,7 @@ fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
             "start it (systemctl start docker, or podman.socket), or set DOCKER_HOST to where it listens".to_owned(),
         ),
     };
-    SourceError::Unreachable { what, hint }
+    SourceError::unreachable(what).with_hint(hint)
 }
 
 #[cfg(test)]

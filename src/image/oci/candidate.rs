@@ -149,10 +149,8 @@ pub(super) fn ambiguous(rivals: &[PlannedCandidate<'_>], reference: Option<&str>
         let platform = rival.plan.platform().map(|platform| format!("  {platform}"));
         format!("\n  {}", printable(&format!("{whole}{}{names}", platform.unwrap_or_default())))
     };
-    SourceError::Invalid {
-        what: format!("several images match:{}", rivals.iter().map(line).collect::<String>()),
-        hint: Some(if reference.is_some() { "choose one of these" } else { "choose one with --platform" }.to_owned()),
-    }
+    SourceError::invalid(format!("several images match:{}", rivals.iter().map(line).collect::<String>()))
+        .with_hint(if reference.is_some() { "choose one of these" } else { "choose one with --platform" }.to_owned())
 }
 
 /// The error when no candidate is selected; lists the names.
@@ -160,7 +158,7 @@ pub(super) fn not_found(all: &[ManifestCandidate], selector: Option<&Selector>, 
     if all.is_empty() {
         let lines: Vec<_> =
             std::iter::once("the index lists no images").chain(passed_over.iter().map(|note| &**note)).collect();
-        return SourceError::NotFound(lines.join("\n  "));
+        return SourceError::not_found(lines.join("\n  "));
     }
     let mut names: Vec<_> =
         all.iter().flat_map(|candidate| &candidate.named.names).map(|name| printable(name)).collect();
@@ -168,5 +166,5 @@ pub(super) fn not_found(all: &[ManifestCandidate], selector: Option<&Selector>, 
     names.dedup();
     let asked = selector.map(ToString::to_string).unwrap_or_default();
     let available = available(selector, all.len(), &names);
-    SourceError::NotFound(format!("no image '{asked}' in the index; available: {available}"))
+    SourceError::not_found(format!("no image '{asked}' in the index; available: {available}"))
 }

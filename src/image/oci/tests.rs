@@ -35,7 +35,7 @@ impl Source for Memory {
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
-        let missing = || SourceError::Missing { what: format!("MEMORY has no blob {digest}"), hint: None };
+        let missing = || SourceError::missing(format!("MEMORY has no blob {digest}"));
         self.blobs.get(digest).cloned().ok_or_else(missing)
     }
 

@@ -126,14 +126,12 @@ impl Auth {
             return Err(refusal(answer, object, &self.access));
         }
         let bytes =
-            read_bounded(Paced::new(answer.response), LARGEST_TOKEN, "reading a token").map_err(
-                |error| match error {
-                    SourceError::Io { error, .. } => {
-                        transport.no_answer(unanswered(object, &url), &RequestError::from(&error))
-                    }
-                    error => AttemptError::Final(error),
-                },
-            )?;
+            read_bounded(Paced::new(answer.response), LARGEST_TOKEN, "reading a token").map_err(|error| match error
+                .cause
+            {
+                Some(cause) => transport.no_answer(unanswered(object, &url), &RequestError::from(&cause)),
+                None => AttemptError::Final(error),
+            })?;
         let answer: Token = serde_json::from_slice(&bytes).unwrap_or_default();
         let token = answer.token.or(answer.access_token).filter(|token| {
             // Other bytes are not allowed in a header.

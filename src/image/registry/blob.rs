@@ -125,10 +125,9 @@ impl<'a> Blob<'a> {
             self.connect()?;
         }
         let broken = |object: RequestedObject<'_>, position: u64, cause: String| AttemptError::Passing {
-            error: SourceError::Unreachable {
-                what: format!("{object}: the connection broke at byte {position} of {size}: {cause}"),
-                hint: None,
-            },
+            error: SourceError::unreachable(format!(
+                "{object}: the connection broke at byte {position} of {size}: {cause}"
+            )),
             after: None,
         };
         loop {

@@ -99,10 +99,12 @@ fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, SourceError>
 fn client(file: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), SourceError> {
     let key_file = file.with_extension("key");
     if !key_file.exists() {
-        return Err(SourceError::Invalid {
-            what: format!("the client certificate {} has no key: {} is missing", file.display(), key_file.display()),
-            hint: Some("a CA certificate must be named *.crt".to_owned()),
-        });
+        return Err(SourceError::invalid(format!(
+            "the client certificate {} has no key: {} is missing",
+            file.display(),
+            key_file.display()
+        ))
+        .with_hint("a CA certificate must be named *.crt".to_owned()));
     }
     let wrong = |error| SourceError::invalid(format!("{} contains no usable private key: {error}", key_file.display()));
     let key = PrivateKeyDer::from_pem_slice(&read(&key_file)?).map_err(wrong)?;

@@ -75,12 +75,10 @@ impl Login {
     ) -> Result<bool, SourceError> {
         let key = key(bytes, name);
         let found = match helper_of(bytes, &key) {
-            Some(helper) => {
-                helper::ask(&helper, &key, environment, helper::DEADLINE).map_err(|why| SourceError::Denied {
-                    what: format!("reading credentials from {}: {why}", file.display()),
-                    hint: Some(format!("run it: echo {key} | docker-credential-{helper} get")),
-                })?
-            }
+            Some(helper) => helper::ask(&helper, &key, environment, helper::DEADLINE).map_err(|why| {
+                SourceError::denied(format!("reading credentials from {}: {why}", file.display()))
+                    .with_hint(format!("run it: echo {key} | docker-credential-{helper} get"))
+            })?,
             None => match get_credential_from_reader(bytes, &key) {
                 Ok(credential) => Some(credential),
                 Err(error) => {
@@ -208,11 +206,8 @@ fn trouble(error: &CredentialRetrievalError) -> Option<&'static str> {
 }
 
 pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
-    match read_bounded(open_configured(file)?, LARGEST_FILE, "credentials") {
-        Ok(bytes) => Ok(bytes),
-        Err(SourceError::Io { error, .. }) => Err(error),
-        Err(error) => Err(io::Error::other(error)),
-    }
+    let bytes = read_bounded(open_configured(file)?, LARGEST_FILE, "credentials");
+    bytes.map_err(|mut error| error.cause.take().unwrap_or_else(|| io::Error::other(error)))
 }
 
 #[cfg(test)]

@@ -134,9 +134,9 @@ impl HttpTransport {
             (hint, _) => hint.map(str::to_owned),
         };
         if failure.kind.passes() {
-            AttemptError::Passing { error: SourceError::Unreachable { what, hint }, after: None }
+            AttemptError::Passing { error: SourceError::unreachable(what).with_hint(hint), after: None }
         } else {
-            AttemptError::Final(SourceError::Invalid { what, hint })
+            AttemptError::Final(SourceError::invalid(what).with_hint(hint))
         }
     }
 }

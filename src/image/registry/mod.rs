@@ -186,7 +186,7 @@ impl Registry {
             let headers = answer.headers().clone();
             match read_bounded(Paced::new(answer.response), self.document_limit, &object.to_string()) {
                 Ok(bytes) => Ok((bytes, headers)),
-                Err(SourceError::Io { what, error }) => {
+                Err(SourceError { what, cause: Some(error), .. }) => {
                     Err(self.transport.no_answer(what, &RequestError::from(&error)))
                 }
                 Err(error) => Err(error.into()),
@@ -285,8 +285,6 @@ fn refuse_schema_1(name: &str, media_type: Option<&str>, bytes: &[u8]) -> Result
     if !by_type && !by_version() {
         return Ok(());
     }
-    Err(SourceError::Invalid {
-        what: format!("{name} has a Docker manifest of schema 1, which is obsolete"),
-        hint: Some(format!("push it again with a current Docker, or convert it: skopeo copy docker://{name} oci:DIR")),
-    })
+    Err(SourceError::invalid(format!("{name} has a Docker manifest of schema 1, which is obsolete"))
+        .with_hint(format!("push it again with a current Docker, or convert it: skopeo copy docker://{name} oci:DIR")))
 }

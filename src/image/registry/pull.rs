@@ -72,10 +72,12 @@ impl Registries {
         contacts: &RegistryContacts,
     ) -> Result<Registry, SourceError> {
         if let Some(rule) = &place.blocked {
-            return Err(SourceError::Denied {
-                what: format!("{} is not fetched: {rule} blocks {}", place.name, place.name.registry()),
-                hint: Some(format!("name an image of an allowed registry, or remove 'blocked' at {rule}")),
-            });
+            return Err(SourceError::denied(format!(
+                "{} is not fetched: {rule} blocks {}",
+                place.name,
+                place.name.registry()
+            ))
+            .with_hint(format!("name an image of an allowed registry, or remove 'blocked' at {rule}")));
         }
         let options = AccessOptions { tls_verify: options.tls_verify && !place.insecure, ..options.clone() };
         let mut registry = open_patiently(&place.name, &options, contacts, self.patience)?;

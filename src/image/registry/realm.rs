@@ -38,13 +38,11 @@ impl TokenHosts {
         {
             return Ok(());
         }
-        Err(SourceError::Denied {
-            what: format!(
-                "{object}: the login for {} was not sent to the token service at {shown}, another domain",
-                self.registry
-            ),
-            hint: Some(format!("if the registry's operator confirms that host, set {VARIABLE}={shown}")),
-        })
+        Err(SourceError::denied(format!(
+            "{object}: the login for {} was not sent to the token service at {shown}, another domain",
+            self.registry
+        ))
+        .with_hint(format!("if the registry's operator confirms that host, set {VARIABLE}={shown}")))
     }
 }
 

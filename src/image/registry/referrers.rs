@@ -8,7 +8,7 @@ use reqwest::header::{HeaderMap, LINK};
 use super::Registry;
 use super::response_error::RequestedObject;
 use crate::image::go_json::parse_document;
-use crate::image::source::SourceError;
+use crate::image::source::{SourceError, SourceErrorKind};
 use crate::model::Digest;
 
 /// Maximum number of pages read.
@@ -22,10 +22,10 @@ pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) 
     for page in 0..MOST_PAGES {
         let (bytes, headers) = match registry.document(&path, object) {
             // For registries without this API, clients keep the list under a tag ("Referrers Tag Schema").
-            Err(SourceError::NotFound(_) | SourceError::Invalid { .. }) if page == 0 => {
+            Err(error) if page == 0 && matches!(error.kind(), SourceErrorKind::NotFound | SourceErrorKind::Invalid) => {
                 let tag = format!("manifests/{}-{}", manifest.algorithm(), manifest.hex());
                 match registry.document(&tag, object) {
-                    Err(SourceError::NotFound(_)) => break,
+                    Err(error) if error.kind() == SourceErrorKind::NotFound => break,
                     answer => (answer?.0, HeaderMap::new()),
                 }
             }

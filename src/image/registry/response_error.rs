@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::answer::RegistryResponse;
 use super::conceal::Secrets;
 use super::retry::retry_after;
-use crate::image::source::SourceError;
+use crate::image::source::{SourceError, SourceErrorKind};
 use crate::model::{Digest, printable};
 
 /// Maximum number of bytes read of an error's body.
@@ -85,40 +85,36 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
     let what = format!("{object}: {host} answered {status}{said}");
     match status {
         StatusCode::TOO_MANY_REQUESTS => AttemptError::Passing {
-            error: SourceError::Busy {
-                what: format!("{what}, {}", access.used),
-                hint: Some(format!("wait, or {}: limits are lower without a login", access.hint)),
-            },
+            error: SourceError::new(SourceErrorKind::Busy, format!("{what}, {}", access.used))
+                .with_hint(format!("wait, or {}: limits are lower without a login", access.hint)),
             after,
         },
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-            AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+            AttemptError::Passing { error: SourceError::unreachable(what), after }
         }
         // The URL that the registry signed has expired: a retry gets a new one.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if elsewhere => {
-            AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+            AttemptError::Passing { error: SourceError::unreachable(what), after }
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let doubt = if access.anonymous { "check the name; if it is right, " } else { "" };
             let hint = Some(format!("{doubt}{}", access.hint));
-            SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
+            SourceError::denied(format!("{what}, {}", access.used)).with_hint(hint).into()
         }
         StatusCode::NOT_FOUND
             if matches!(object, RequestedObject::Image { .. } | RequestedObject::Referrers { .. }) =>
         {
-            SourceError::NotFound(what).into()
+            SourceError::not_found(what).into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Tags { .. }) => {
-            SourceError::Missing { what, hint: Some("check the name of the repository".to_owned()) }.into()
+            SourceError::missing(what).with_hint("check the name of the repository".to_owned()).into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Catalog { .. }) => {
             let hint = "this registry does not list its repositories: name them".to_owned();
-            SourceError::Missing { what, hint: Some(hint) }.into()
+            SourceError::missing(what).with_hint(hint).into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),
-        StatusCode::NOT_FOUND => {
-            SourceError::Missing { what: format!("{what}: the image there is incomplete"), hint: None }.into()
-        }
+        StatusCode::NOT_FOUND => SourceError::missing(format!("{what}: the image there is incomplete")).into(),
         _ => SourceError::invalid(what).into(),
     }
 }

@@ -94,10 +94,10 @@ fn digests_of_manifests_are_verified() {
         if ask.path.ends_with("/2") { reply.header("Docker-Content-Digest", &wrong) } else { reply }
     });
     let error = open_at(&server, "a/b:2", None).unwrap().top().unwrap_err();
-    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("its registry reports")), "{error}");
+    assert!(error.kind() == SourceErrorKind::Invalid && error.what.contains("its registry reports"), "{error}");
     let wanted = format!("a/b@sha256:{}", "0".repeat(64));
     let error = open_at(&server, &wanted, None).unwrap().top().unwrap_err();
-    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("expected the digest")), "{error}");
+    assert!(error.kind() == SourceErrorKind::Invalid && error.what.contains("expected the digest"), "{error}");
     let digest = digest_as(None, MANIFEST.as_bytes());
     let top = open_at(&server, &format!("a/b:7@{digest}"), None).unwrap().top().unwrap();
     assert_eq!(top.digest, digest);
@@ -135,10 +135,10 @@ fn a_missing_image_is_quoted_and_safe_to_print() {
     });
     let registry = anonymous(&server);
     let error = registry.top().unwrap_err();
-    assert!(matches!(error, SourceError::NotFound(_)), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains("404 Not Found (MANIFEST_UNKNOWN: no \u{fffd}[31m such)"), "{error}");
     let error = Blob::open(&registry, &blob(b"x")).unwrap_err();
-    assert!(matches!(&error, SourceError::Missing { what, .. } if what.contains("is incomplete")), "{error}");
+    assert!(error.kind() == SourceErrorKind::Missing && error.what.contains("is incomplete"), "{error}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_busy_server_is_retried() {
 fn a_failing_server_is_given_up() {
     let server = Server::start(|_| Reply::new(500, b"<html>"));
     let error = anonymous(&server).top().unwrap_err();
-    assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::Unreachable, "{error}");
     assert_eq!(server.asked("/v2/a/b/manifests/1").len(), 6);
     assert!(error.to_string().ends_with("answered 500 Internal Server Error"), "{error}");
 }
@@ -176,7 +176,7 @@ fn a_refused_connection_is_reported() {
         Patience::default(),
     )
     .unwrap_err();
-    assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::Unreachable, "{error}");
     let error = error.to_string();
     assert!(error.starts_with(&format!("no registry answers at {host}: connection refused\n  help: ")), "{error}");
 }

@@ -63,9 +63,8 @@ fn read(path: &Path, limits: &Limits) -> Result<SquashImage, SourceError> {
     let io = |error| SourceError::io(format!("reading {}", path.display()), error);
     let file = open_regular(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
     let length = file.metadata().map_err(io)?.len();
-    let invalid = |what: String, hint: &str| SourceError::Invalid {
-        what: format!("{}: {what}", path.display()),
-        hint: Some(hint.to_owned()),
+    let invalid = |what: String, hint: &str| {
+        SourceError::invalid(format!("{}: {what}", path.display())).with_hint(hint.to_owned())
     };
     if !is_sif(path) {
         return Err(invalid("it is not a SIF file".to_owned(), "leave out sif: to have the form of the file detected"));

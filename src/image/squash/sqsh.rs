@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path, _request: &Request) -> Result<Box<dyn Medium>, S
     if !is_squashfs(path) {
         let hint = "leave out sqsh: to have the form of the file detected";
         let what = format!("{} is not a squashfs image: it does not begin with hsqs", path.display());
-        return Err(SourceError::Invalid { what, hint: Some(hint.to_owned()) });
+        return Err(SourceError::invalid(what).with_hint(hint.to_owned()));
     }
     Ok(Box::new(SquashImage {
         name: format!("sqsh:{}", path.display()),

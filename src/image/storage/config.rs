@@ -35,7 +35,7 @@ pub(super) fn named(text: &str) -> Result<(Option<NamedStore<'_>>, &str), Source
     let wrong = |why: &str| {
         let what = format!("containers-storage:{}: {why}", printable(text));
         let hint = "write containers-storage:[overlay@/FOLDER]NAME".to_owned();
-        SourceError::Invalid { what, hint: Some(hint) }
+        SourceError::invalid(what).with_hint(hint)
     };
     let (place, name) = inner.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?;
     let (driver, rest) = place.split_once('@').map_or((None, place), |(driver, rest)| (Some(driver), rest));

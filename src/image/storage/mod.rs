@@ -68,7 +68,7 @@ fn open(text: &str, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
         .collect::<Result<Vec<_>, _>>()?;
     let places = || roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ");
     let missing = || {
-        SourceError::NotFound(format!(
+        SourceError::not_found(format!(
             "the store {} has no image '{}': list its images with podman images",
             places(),
             printable(name)
@@ -92,9 +92,13 @@ fn layers_of(image: &ImageRecord, stores: &[Store]) -> Result<Vec<(PathBuf, Laye
     let mut next = image.layer.clone();
     while let Some(id) = next.take() {
         let found = stores.iter().find_map(|store| Some((store.folder(&id), store.layer(&id)?)));
-        let (folder, layer) = found.ok_or_else(|| SourceError::Invalid {
-            what: format!("the store has no layer '{}' of image {}", printable(&id), printable(&image.id)),
-            hint: Some("repair it with podman system check --repair, or pull the image again".to_owned()),
+        let (folder, layer) = found.ok_or_else(|| {
+            SourceError::invalid(format!(
+                "the store has no layer '{}' of image {}",
+                printable(&id),
+                printable(&image.id)
+            ))
+            .with_hint("repair it with podman system check --repair, or pull the image again".to_owned())
         })?;
         next.clone_from(&layer.parent);
         if layers.iter().any(|(known, _)| *known == folder) {
@@ -111,7 +115,7 @@ impl StorageImage {
     fn place(&self, plan: &mut ImagePlan) -> Result<(), ImageError> {
         let wrong = |what: String| {
             let hint = Some("pull the image again".to_owned());
-            ImageError::Source(SourceError::Invalid { what: format!("{}: {what}", self.name), hint })
+            ImageError::Source(SourceError::invalid(format!("{}: {what}", self.name)).with_hint(hint))
         };
         if plan.layers.len() != self.layers.len() {
             let (here, there) = (self.layers.len(), plan.layers.len());
@@ -177,7 +181,7 @@ impl Medium for StorageImage {
             ImageError::Layer { layer, error: ScanError::Read(error) } if is_refused(&error, self.marks) => {
                 let what = format!("{layer}: {error}");
                 let hint = "run it in the user namespace of the engine: podman unshare ncclcheck check ...".to_owned();
-                SourceError::Denied { what, hint: Some(hint) }.into()
+                SourceError::denied(what).with_hint(hint).into()
             }
             error => error,
         })

@@ -84,13 +84,13 @@ pub(super) struct LayerRecord {
 impl Store {
     /// Reads the records of a store. `driver` is the name of the configured driver.
     pub(super) fn open(root: &Path, driver: Option<&str>, limits: &Limits) -> Result<Self, SourceError> {
-        let unsupported = |name: &str| SourceError::Invalid {
-            what: format!(
+        let unsupported = |name: &str| {
+            SourceError::invalid(format!(
                 "the store {} uses the storage driver {}; only overlay and vfs are supported",
                 root.display(),
                 printable(name)
-            ),
-            hint: Some("save the image with podman save, and check the archive".to_owned()),
+            ))
+            .with_hint("save the image with podman save, and check the archive".to_owned())
         };
         let driver = match driver {
             Some(name) => StorageDriver::named(name).ok_or_else(|| unsupported(name))?,
@@ -224,9 +224,9 @@ pub(super) struct StoredDocuments {
 impl StoredDocuments {
     fn find(&self, digest: &Digest) -> Result<&[u8], SourceError> {
         let found = self.all.iter().find(|(_, document)| document.digest == *digest);
-        found.map(|(_, document)| document.bytes.as_slice()).ok_or_else(|| SourceError::Invalid {
-            what: format!("{} has no document {digest}", self.place.display()),
-            hint: Some("pull the image again".to_owned()),
+        found.map(|(_, document)| document.bytes.as_slice()).ok_or_else(|| {
+            SourceError::invalid(format!("{} has no document {digest}", self.place.display()))
+                .with_hint("pull the image again".to_owned())
         })
     }
 }

@@ -78,7 +78,7 @@ impl StoreContents<'_> {
     }
 
     fn missing(&self, digest: &Digest) -> SourceError {
-        SourceError::Missing { what: format!("{digest} of image {} is not at hand", self.id), hint: None }
+        SourceError::missing(format!("{digest} of image {} is not at hand", self.id))
     }
 }
 

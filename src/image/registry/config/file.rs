@@ -101,10 +101,8 @@ impl RegistriesFile {
     /// Reads and checks a file.
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let Some(text) = read_file(path)? else {
-            return Err(SourceError::Denied {
-                what: format!("reading {}: permission denied", path.display()),
-                hint: Some("make it readable, or name another file in CONTAINERS_REGISTRIES_CONF".to_owned()),
-            });
+            return Err(SourceError::denied(format!("reading {}: permission denied", path.display()))
+                .with_hint("make it readable, or name another file in CONTAINERS_REGISTRIES_CONF".to_owned()));
         };
         Self::parse(path, &text)
     }
@@ -230,10 +228,11 @@ fn check_conflicts(tables: &[RegistryTable]) -> Result<(), SourceError> {
             ("blocked", first.blocked != table.blocked),
         ] {
             if differs {
-                return Err(SourceError::Invalid {
-                    what: format!("{}: '{key}' of the location '{location}' contradicts {}", table.place, first.place),
-                    hint: Some(format!("set '{key}' to the same value in both tables")),
-                });
+                return Err(SourceError::invalid(format!(
+                    "{}: '{key}' of the location '{location}' contradicts {}",
+                    table.place, first.place
+                ))
+                .with_hint(format!("set '{key}' to the same value in both tables")));
             }
         }
     }

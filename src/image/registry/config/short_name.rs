@@ -123,12 +123,10 @@ fn parsed(text: &str, place: Option<&str>) -> Result<Name, SourceError> {
 
 fn ambiguous(text: &str, search: &SearchRegistries) -> SourceError {
     let names: Vec<_> = search.registries.iter().map(|registry| format!("docker://{registry}/{text}")).collect();
-    SourceError::Invalid {
-        what: format!(
-            "'{text}' may be an image of {}: {} requires a full name (short-name-mode = \"enforcing\")",
-            search.registries.join(" or "),
-            search.place
-        ),
-        hint: Some(format!("write one of {}", names.join(", "))),
-    }
+    SourceError::invalid(format!(
+        "'{text}' may be an image of {}: {} requires a full name (short-name-mode = \"enforcing\")",
+        search.registries.join(" or "),
+        search.place
+    ))
+    .with_hint(format!("write one of {}", names.join(", ")))
 }

@@ -18,7 +18,7 @@ fn basic_authentication_follows_a_challenge() {
     assert_eq!(server.asked("/v2/")[0].header("authorization"), None);
 
     let error = open_at(&server, "a/b:1", None).unwrap().top().unwrap_err();
-    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::Denied, "{error}");
     assert!(
         error.to_string().contains(
             ", without credentials\n  help: check the name; if it is right, log in with 'docker login 127.0.0.1:"
@@ -74,7 +74,7 @@ fn tokens_are_fetched_kept_and_renewed() {
 fn a_token_that_does_not_help_is_fetched_once() {
     let server = with_tokens(0);
     let error = anonymous(&server).top().unwrap_err();
-    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::Denied, "{error}");
     assert_eq!(server.asked("/token").len(), 2);
 }
 
@@ -109,7 +109,7 @@ fn a_refusal_of_the_token_service_is_reported() {
         Reply::new(401, b"").header("WWW-Authenticate", &challenge)
     });
     let error = open_at(&server, "a/b:1", PASSWORD).unwrap_err();
-    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+    assert_eq!(error.kind(), SourceErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("401 Unauthorized (incorrect username or password), with the cred"), "{error}");
 }
 
@@ -147,10 +147,7 @@ fn signed_urls_are_not_shown() {
     });
     let registry = anonymous(&server);
     let error = Blob::open(&registry, &blob(b"x")).unwrap_err();
-    assert!(
-        matches!(error, SourceError::Unreachable { .. }),
-        "the credentials of the registry are not at fault: {error}"
-    );
+    assert!(error.kind() == SourceErrorKind::Unreachable, "the credentials of the registry are not at fault: {error}");
     assert!(error.to_string().contains(&storage.host()) && !error.to_string().contains("s3cret"), "{error}");
     // Every attempt requests a new URL from the registry.
     assert_eq!(storage.asked("/blob").len(), 6);
