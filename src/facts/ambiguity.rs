@@ -9,19 +9,10 @@ use crate::document::shipped;
 use crate::model::{AmbiguousForm, Fact, ImageConfig, Site};
 use crate::rootfs::ImageAmbiguity;
 
-use super::key::definitions;
-use super::producer::Producer;
-use super::{Context, Draft, key};
+use super::{Context, Facts, key};
 
 /// Maximum number of ambiguities that a fact lists.
 const LISTED: usize = 10;
-
-pub(super) static PRODUCER: Producer = Producer {
-    name: "ambiguity",
-    produces: definitions![IMAGE_AMBIGUITIES, IMAGE_OTHER_AMBIGUITIES],
-    needs: &[],
-    run: produce,
-};
 
 /// A form, and what engines make of it.
 #[derive(Debug, Deserialize)]
@@ -75,7 +66,7 @@ static TABLE: LazyLock<BTreeMap<AmbiguousForm, FormRow>> = LazyLock::new(|| {
     rows.into_iter().map(|row| (row.form, row)).collect()
 });
 
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let all = &context.rootfs.ambiguities;
     let is_root = context.config.is_none_or(runs_as_root);
     let (deciding, others): (Vec<_>, Vec<_>) = all.listed.iter().partition(|ambiguity| decides(ambiguity, is_root));

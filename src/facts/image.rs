@@ -9,8 +9,7 @@ use crate::document::shipped;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig, is_secret_name};
 
 use super::key::{Definition, definitions};
-use super::producer::Producer;
-use super::{Context, Draft, key, pattern, text};
+use super::{Context, Facts, key, pattern, text};
 
 pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
 
@@ -24,31 +23,21 @@ struct ShownVariables {
 
 static SHOWN: LazyLock<ShownVariables> = LazyLock::new(|| shipped::table("shown"));
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "image",
-    produces: definitions![
-        IMAGE_PLATFORM,
-        IMAGE_OS,
-        IMAGE_USER,
-        IMAGE_ENTRYPOINT,
-        IMAGE_COMMAND,
-        IMAGE_WORKING_DIRECTORY,
-        IMAGE_TABLES_OF_CONTENTS,
-        IMAGE_LABELS,
-        IMAGE_ENV,
-        IMAGE_OTHER_ENV,
-        NVIDIA_VISIBLE_DEVICES,
-        NVIDIA_DRIVER_CAPABILITIES,
-        NVIDIA_REQUIRE,
-    ],
-    needs: &[],
-    run: produce,
-};
-
-/// Returns true for a fact that comes from the configuration alone.
-pub(super) fn is_from_config(key: &'static Definition) -> bool {
-    PRODUCER.produces.contains(&key) && *key != *key::IMAGE_OS
-}
+/// The facts that come from the configuration alone.
+pub(super) const FROM_CONFIG: &[&Definition] = definitions![
+    IMAGE_PLATFORM,
+    IMAGE_USER,
+    IMAGE_ENTRYPOINT,
+    IMAGE_COMMAND,
+    IMAGE_WORKING_DIRECTORY,
+    IMAGE_TABLES_OF_CONTENTS,
+    IMAGE_LABELS,
+    IMAGE_ENV,
+    IMAGE_OTHER_ENV,
+    NVIDIA_VISIBLE_DEVICES,
+    NVIDIA_DRIVER_CAPABILITIES,
+    NVIDIA_REQUIRE,
+];
 
 /// Why the variables, the user and the command of a folder or of a squashfs file are unknown. Variables of the launch stand
 /// for the whole environment.
@@ -57,7 +46,7 @@ pub(super) fn no_configuration() -> Gap {
         .settled_by("check the image that it comes from, or give all of the job's variables with -e NAME=VALUE")
 }
 
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let os = text(context.rootfs, &ImagePath::from("etc/os-release")).and_then(|bytes, at| {
         match PRETTY_NAME.captures(bytes) {
             Some(captures) => Fact::Seen { value: String::from_utf8_lossy(&captures[1]).into_owned(), at },

@@ -12,7 +12,6 @@ mod linker;
 mod map_entries;
 mod nccl;
 mod packages;
-mod producer;
 mod python;
 mod rdma;
 pub(crate) mod records;
@@ -30,7 +29,6 @@ pub use start::{Handover, NoHandover, handover};
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary, concealed};
@@ -39,28 +37,22 @@ use crate::rootfs::loader::{Loader, LoaderSettings};
 
 use key::{Definition, FactTable, KEYS, Key};
 use map_entries::MapEntries;
-use producer::{Draft, Producer};
 use value::FactType;
 
-/// All producers, in the order of reports.
-const PRODUCERS: &[&Producer] = &[
-    &image::PRODUCER,
-    &start::PRODUCER,
-    &ambiguity::PRODUCER,
-    &subject::PRODUCER,
-    &python::PRODUCER,
-    &torch::PRODUCER,
-    &nccl::PRODUCER,
-    &environment::PRODUCER,
-    &cuda::PRODUCER,
-    &rdma::PRODUCER,
-    &host::PRODUCER,
+/// The code for each area of facts. What reads a fact comes after what inserts it: debug builds panic otherwise.
+const PRODUCERS: &[fn(&Context<'_>, &mut Facts)] = &[
+    image::produce,
+    start::produce,
+    ambiguity::produce,
+    subject::produce,
+    python::produce,
+    torch::produce,
+    nccl::produce,
+    environment::produce,
+    cuda::produce,
+    rdma::produce,
+    host::absent,
 ];
-
-/// All producers, each after those whose facts it needs.
-#[expect(clippy::expect_used, reason = "a constant list, ordered by a test")]
-static ORDER: LazyLock<Vec<&Producer>> =
-    LazyLock::new(|| producer::ordered(PRODUCERS).expect("producers without a cycle"));
 
 /// Build options in the text of PyTorch's `macros.h`. Public only for fuzzing; otherwise they are part of the facts.
 #[doc(hidden)]
@@ -90,7 +82,7 @@ pub struct Facts {
     forms: Vec<Option<Fact>>,
     /// The entries of maps that are known in part, by index.
     entries: BTreeMap<usize, MapEntries>,
-    /// True, by index, for a fact whose producer has not inserted it yet.
+    /// True, by index, for a fact that is not inserted yet. Reading one is a bug, which debug builds detect.
     owed: Vec<bool>,
 }
 
@@ -111,11 +103,13 @@ impl Facts {
     pub fn collect(world: &FactInputs<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
-        facts.owe(KEYS.iter().copied().filter(|key| !key.is_of_run()));
-        for producer in ORDER.iter() {
-            (producer.run)(&context, &mut Draft::new(&mut facts, producer));
+        for key in KEYS.iter().filter(|key| !key.is_of_run()) {
+            facts.set_owed(key, true);
         }
-        debug_assert!(!facts.owed.contains(&true), "no producer inserted {:?}", facts.owed().collect::<Vec<_>>());
+        for produce in PRODUCERS {
+            produce(&context, &mut facts);
+        }
+        debug_assert!(!facts.owed.contains(&true), "nothing inserted {:?}", facts.owed().collect::<Vec<_>>());
         facts.settle();
         if let Some(gap) = &world.rootfs.unknown {
             facts.forget_files(gap);
@@ -126,22 +120,14 @@ impl Facts {
     /// Makes every fact unknown that depends on files of the image. A layer with unknown content may have replaced any
     /// of them.
     fn forget_files(&mut self, gap: &Gap) {
-        let depends = |key: &&'static Definition| {
-            !key.is_of_run() && !host::PRODUCER.produces.contains(key) && !image::is_from_config(key)
-        };
+        let depends =
+            |key: &&'static Definition| !key.is_of_run() && !host::is_of_host(key) && !image::FROM_CONFIG.contains(key);
         for key in KEYS.iter().copied().filter(depends) {
             self.insert_value(key, Fact::Unknown(gap.clone()));
         }
     }
 
-    /// Marks facts as owed by a producer. Reading one before it is inserted is a bug that debug builds detect.
-    fn owe(&mut self, keys: impl IntoIterator<Item = &'static Definition>) {
-        for key in keys {
-            self.set_owed(key, true);
-        }
-    }
-
-    /// Makes facts that no producer inserted unknown, so that they do not count as absent.
+    /// Makes facts that were never inserted unknown, so that they do not count as absent.
     fn settle(&mut self) {
         for key in self.owed().collect::<Vec<_>>() {
             self.insert_value(key, Fact::unknown("not determined"));
@@ -243,7 +229,7 @@ impl Facts {
     }
 }
 
-/// Shared inputs of the producers, computed once.
+/// Shared inputs of the areas, computed once.
 struct Context<'a> {
     rootfs: &'a RootFs,
     layers: &'a [LayerSummary],

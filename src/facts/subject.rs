@@ -7,11 +7,9 @@ use crate::model::{Fact, Found, Gap, ImagePath};
 use crate::rootfs::loader::{CpuLevel, LoadedObject, Loader, Process, Requester};
 use crate::rootfs::{RootFile, RootFs};
 
-use super::key::definitions;
-use super::producer::Producer;
 use super::start::StartedProgram;
 use super::torch::{Import, Installation};
-use super::{Context, Draft, key};
+use super::{Context, Facts, key};
 
 /// What is judged in place of `import torch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,14 +81,7 @@ fn has_nccl(file: &RootFile<'_>) -> bool {
     file.found.iter().any(|found| matches!(found, Ok(Found::Nccl(_))))
 }
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "subject",
-    produces: definitions![SUBJECT_NAME, SUBJECT_PROGRAM, SUBJECT_LOADED, SUBJECT_ERROR],
-    needs: &[],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let site = |path: &ImagePath| context.rootfs.open(path).ok().map(|(real, file)| file.site(&real, None));
     let program = match &context.subject {
         Some(CheckSubject::Program(path)) => Fact::seen(path.clone(), site(path)),

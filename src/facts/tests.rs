@@ -346,3 +346,24 @@ fn what_a_configuration_leaves_open_is_unknown() {
         assert!(all.contains(&name), "{name} in {all:?}");
     }
 }
+
+/// Facts of which one is not inserted yet.
+fn owing() -> Facts {
+    let mut facts = Facts::default();
+    facts.set_owed(&key::IMAGE_OS, true);
+    facts
+}
+
+#[test]
+#[should_panic(expected = "image.os is read before it is produced")]
+fn a_fact_that_is_read_before_it_is_produced_is_a_defect() {
+    owing().get(key::IMAGE_OS);
+}
+
+#[test]
+fn a_fact_that_was_never_inserted_is_unknown_and_not_absent() {
+    let mut facts = owing();
+    facts.settle();
+    let owed: Vec<_> = facts.iter().collect();
+    assert_eq!(owed, [("image.os", &Fact::unknown("not determined"))]);
+}

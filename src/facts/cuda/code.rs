@@ -7,13 +7,13 @@ use crate::rootfs::RootFile;
 
 use super::super::packages::is_stored;
 use super::super::value::CodeLists;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::toolkit;
 
 /// Directories of CUDA's tools.
 const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let read = LibraryCode::read(context);
     // Without a single library that could be read, nothing is known about GPU code.
     let unread = read.unread.values().next().filter(|_| read.lists.is_empty()).cloned();
@@ -71,7 +71,7 @@ fn listed<T>(value: BTreeMap<String, T>, at: Vec<Site>) -> Fact<BTreeMap<String,
 }
 
 /// Architectures that torch supports and for which NCCL has no code.
-fn not_in_nccl(context: &Context<'_>, facts: &Draft<'_>) -> Fact<Vec<String>> {
+fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
     let nccl = facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, _| {
         match context.rootfs.open(&path).ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
             Some((Some(Ok(code)), site)) => Fact::seen(code, [site]),

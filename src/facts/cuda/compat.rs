@@ -5,9 +5,9 @@ use crate::model::{CompatNote, Fact, Found, ImagePath};
 use crate::rootfs::loader::Route;
 
 use super::super::records::CompatPackage;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut packages = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.files_named(|name| name.starts_with(b"libcuda.so.")) {

@@ -4,12 +4,12 @@ use crate::model::{Fact, ImagePath};
 use crate::rootfs::loader::elf;
 
 use super::super::packages::is_stored;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
 /// Libraries that NVIDIA's container runtime mounts from the host.
 const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let libraries = context.rootfs.read_files().filter(|(path, file)| {
         let name = String::from_utf8_lossy(path.file_name());
         OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix))

@@ -7,7 +7,7 @@ use crate::model::{Fact, ImagePath, Site, Version};
 use crate::rootfs::loader::Requester;
 
 use super::super::torch::Import;
-use super::super::{Context, Draft, key, pattern};
+use super::super::{Context, Facts, key, pattern};
 
 // A directory of wheels (nvidia/cu13), or of a toolkit (/usr/local/cuda-12.8).
 pattern!(FOLDER, r"(?:^|/)(?:nvidia/cu|cuda-)(\d+)(?:\.\d+)?/");
@@ -26,7 +26,7 @@ struct MappedCuda {
     path: ImagePath,
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mapped = context.loader.agreed(|import| mapped(context, import));
     let sites = |mapped: &[MappedCuda]| -> Vec<Site> {
         let files = mapped.iter().filter_map(|library| context.rootfs.open(&library.path).ok());

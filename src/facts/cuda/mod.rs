@@ -10,37 +10,11 @@ mod require;
 mod runtime;
 pub(super) mod toolkit;
 
-use super::key::definitions;
-use super::producer::Producer;
-use super::{Context, Draft};
+use super::{Context, Facts};
 
 pub(super) use require::{HostProperties, RequirementTruth, check};
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "cuda",
-    produces: definitions![
-        NVIDIA_REQUIREMENTS,
-        TORCH_CUDA_DRIVER_MIN,
-        TORCH_CUDART_NEEDED,
-        CUDA_FATBIN,
-        CUDA_PTX,
-        CUDA_UNREAD_CODE,
-        CUDA_NOT_IN_NCCL,
-        CUDA_COMPAT,
-        CUDA_LIBCUDA,
-        CUDA_CUDART,
-        CUDA_CUDART_MAJORS,
-        CUDA_CUDART_MISSING,
-        CUDA_LOADED_MAJORS,
-        CUDA_OF_ANOTHER_MAJOR,
-        CUDA_OVERWRITTEN,
-        CUDA_DRIVER_LIBRARIES,
-    ],
-    needs: definitions![TORCH_CUDA_VERSION, NCCL_LOADED_PATH],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     runtime::produce(context, facts);
     mapped::produce(context, facts);
     overwritten::produce(context, facts);

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::model::{Fact, ImagePath, Site};
 
 use super::super::packages::Recorded;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     // The files of two wheels that overwrite each other, by the wheels and by the one whose file is there.
     let mut groups: BTreeMap<(Vec<&str>, Option<&str>), Vec<&ImagePath>> = BTreeMap::new();
     let mut at = Vec::new();

@@ -17,12 +17,12 @@ use crate::model::{Class, Fact, Gap, Site, Version};
 use super::super::image::no_configuration;
 use super::super::start::LONGEST_WORD;
 use super::super::value::Groups;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
 /// Values that Go's `strconv.ParseBool` accepts as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(
         key::NVIDIA_REQUIREMENTS,
         match context.config {

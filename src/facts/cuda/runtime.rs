@@ -6,7 +6,7 @@ use crate::model::{Fact, Site};
 use crate::rootfs::loader::elf;
 
 use super::super::records::LibraryFile;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
 /// Matches `libcudart.so.12` and the names that wheel-repair tools give, such as `libcudart-e409450e.so.11.0`.
 fn is_cudart(name: &str) -> bool {
@@ -22,7 +22,7 @@ fn major(soname: &str) -> Option<i64> {
 /// of them finds it.
 type Needed = BTreeMap<String, (Vec<Site>, bool)>;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut copies = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.read_files() {

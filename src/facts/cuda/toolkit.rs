@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::model::{Fact, Gap, Version};
 
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 
 /// The table `cuda.yaml`.
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,7 @@ struct Release {
 
 static TABLE: LazyLock<ToolkitTable> = LazyLock::new(|| shipped::table("cuda"));
 
-pub(super) fn produce(facts: &mut Draft<'_>) {
+pub(super) fn produce(facts: &mut Facts) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();
     let needed = cuda.and_then(|value, at| match oldest_driver(&value) {
         Some(driver) => Fact::Seen { value: driver, at },

@@ -6,14 +6,14 @@ use crate::launch::Setting;
 use crate::model::{Site, Version};
 
 use super::super::settings::{Settings, number as read};
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 use super::list::SettingList;
 use super::name::Readers;
 
 /// Effective settings, by name.
 pub(super) type Effective<'s> = BTreeMap<&'s str, &'s Setting>;
 
-pub(super) fn produce(settings: &Settings, readers: &Readers<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(settings: &Settings, readers: &Readers<'_>, facts: &mut Facts) {
     let mut list = SettingList::default();
     let version = readers.nccl_version.as_ref();
     for (text, at) in find(&settings.effective(), version) {

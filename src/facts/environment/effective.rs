@@ -6,7 +6,7 @@ use crate::model::{Fact, Gap, ImageConfig, Site, Value};
 
 use super::super::map_entries::MapEntries;
 use super::super::settings::Settings;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::name::Family;
 
 /// Returns true for variables that NCCL or PyTorch reads, by their names, and for those that decide which GPUs and ranks
@@ -26,7 +26,7 @@ pub fn is_judged(name: &str) -> bool {
 
 /// The settings that a process gets, each with its place. What is found stays, also where a script that was not followed
 /// may change it; what is not found is then unknown.
-pub(super) fn produce(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, settings: &Settings, facts: &mut Facts) {
     let config = context.start.config.as_ref();
     let missing = if config.is_some() { settings.excess.as_ref() } else { settings.gap.as_ref() };
     match missing {

@@ -3,12 +3,12 @@
 use crate::model::Site;
 
 use super::super::settings::Settings;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::conflicts::Effective;
 use super::list::SettingList;
 
 /// A topology file that the image sets but does not contain. NCCL continues without it.
-pub(super) fn topology(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
+pub(super) fn topology(context: &Context<'_>, settings: &Settings, facts: &mut Facts) {
     let mut list = SettingList::default();
     if let Some((text, site)) = missing_file(context, &settings.effective(), "NCCL_TOPO_FILE") {
         list.push(text, [site]);

@@ -1,12 +1,12 @@
 //! Interface lists of `NCCL_SOCKET_IFNAME` that lead to loopback, whose address other hosts cannot reach.
 
 use super::super::settings::Settings;
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 use super::list::SettingList;
 use super::value::names::NameList;
 
 /// Interface lists that leave only loopback, or that admit it first.
-pub(super) fn produce(settings: &Settings, facts: &mut Draft<'_>) {
+pub(super) fn produce(settings: &Settings, facts: &mut Facts) {
     let (mut only, mut admitted) = (SettingList::default(), SettingList::default());
     if let Some(setting) = settings.effective().get("NCCL_SOCKET_IFNAME")
         && let Some(value) = &setting.value

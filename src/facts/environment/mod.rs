@@ -19,10 +19,8 @@ mod vocabulary;
 
 use crate::model::Fact;
 
-use super::key::definitions;
-use super::producer::Producer;
 use super::settings::Settings;
-use super::{Context, Draft, key, nccl};
+use super::{Context, Facts, key, nccl};
 
 use list::SettingList;
 use name::{Family, Name, NameState, NcclBackend, Readers};
@@ -33,37 +31,7 @@ pub use describe::{VariableDescription, describe_variable, variable_names};
 pub use effective::is_judged;
 pub(crate) use running::misread_values;
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "environment",
-    produces: definitions![
-        LAUNCH_VARIABLES,
-        LAUNCH_COMPUTED,
-        NCCL_UNKNOWN_VARIABLES,
-        NCCL_CONFIG_FILES,
-        NCCL_CONFIG_PROBLEMS,
-        NCCL_CONFIG_MISSING,
-        ENV_VARIABLES,
-        ENV_EFFECTIVE,
-        ENV_UNKNOWN,
-        ENV_MISSPELT,
-        ENV_REMOVED,
-        ENV_NOT_YET,
-        ENV_DEPRECATED,
-        ENV_BAD_VALUES,
-        ENV_COSTLY,
-        ENV_REFUSED_VALUES,
-        ENV_LOOPBACK_ONLY,
-        ENV_LOOPBACK_ADMITTED,
-        ENV_TOPOLOGY_FILES_MISSING,
-        ENV_CONTRADICTIONS,
-        ENV_NCCL_VERSION_NOTE,
-        ENV_PLUGIN_MISSING,
-    ],
-    needs: definitions![TORCH_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_VERSION, NCCL_NET_PLUGIN],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let copy = nccl::loaded_strings(context, facts);
     let mut readers = Readers {
         nccl: copy.value().copied(),
@@ -104,7 +72,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 /// Names that the job sets itself.
-fn launch(context: &Context<'_>, facts: &mut Draft<'_>) {
+fn launch(context: &Context<'_>, facts: &mut Facts) {
     let (mut all, mut computed) = (SettingList::default(), SettingList::default());
     for set in context.launch {
         all.push(set.name.clone(), [set.site.clone()]);
@@ -116,7 +84,7 @@ fn launch(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::LAUNCH_COMPUTED, computed.fact(None));
 }
 
-fn configuration_files(settings: Settings, facts: &mut Draft<'_>) {
+fn configuration_files(settings: Settings, facts: &mut Facts) {
     let files = settings.files;
     let gap = files.gap.as_ref();
     let mut paths = SettingList::default();

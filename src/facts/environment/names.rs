@@ -2,7 +2,7 @@
 
 use crate::facts::records::VariableSetting;
 use crate::facts::settings::Settings;
-use crate::facts::{Draft, key};
+use crate::facts::{Facts, key};
 use crate::launch::Setting;
 use crate::model::{Fact, Gap};
 
@@ -12,12 +12,7 @@ use super::readings::misreading;
 use super::vocabulary::VariableUse;
 
 /// One record for each setting.
-pub(super) fn variables(
-    judged: &[(&Setting, Name)],
-    readers: &Readers<'_>,
-    settings: &Settings,
-    facts: &mut Draft<'_>,
-) {
+pub(super) fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Settings, facts: &mut Facts) {
     let records: Vec<_> = judged.iter().map(|(setting, name)| record(setting, name, readers)).collect();
     let at = judged.iter().map(|(setting, _)| setting.site.clone()).collect();
     let fact = match &settings.gap {
@@ -61,7 +56,7 @@ fn sentence(state: &NameState) -> Option<String> {
 }
 
 /// Lists of names, by problem. `backend` is why the process group is unknown, if it is.
-pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, backend: Option<&Gap>, facts: &mut Draft<'_>) {
+pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, backend: Option<&Gap>, facts: &mut Facts) {
     let mut of_nccl = SettingList::default();
     let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] =
         [(); 5].map(|()| SettingList::default());

@@ -3,7 +3,7 @@
 use crate::model::{Fact, Gap, ImagePath, Site};
 
 use super::super::settings::number;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::conflicts::Effective;
 
 /// The setting of `NCCL_NET` at which NCCL stops, with the sites of the settings that cause it. NCCL's own networks are
@@ -11,7 +11,7 @@ use super::conflicts::Effective;
 pub(super) fn refused(
     effective: &Effective<'_>,
     context: &Context<'_>,
-    facts: &Draft<'_>,
+    facts: &Facts,
 ) -> Result<Option<(String, Vec<Site>)>, Gap> {
     let Some(setting) = effective.get("NCCL_NET") else { return Ok(None) };
     let Some(value) = setting.value.as_deref() else { return Ok(None) };

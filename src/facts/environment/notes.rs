@@ -3,12 +3,12 @@
 use crate::launch::Setting;
 use crate::model::{Fact, Version};
 
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 use super::name::{Name, Readers};
 
 /// `NCCL_VERSION` in CUDA's base images is the version of their packages, which may differ from the one that torch
 /// loads.
-pub(super) fn produce(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Facts) {
     let noted = judged.iter().map(|(setting, _)| *setting).find(|setting| setting.name == "NCCL_VERSION");
     let numbers = |text: &str| Version::parse(text.split(['-', '+']).next().unwrap_or_default());
     let differs = |value: &str| match (numbers(value), &readers.nccl_version) {

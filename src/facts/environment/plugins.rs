@@ -3,12 +3,12 @@
 use crate::launch::Setting;
 use crate::model::Gap;
 
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::list::SettingList;
 use super::name::Name;
 use super::vocabulary::PluginFamily;
 
-pub(super) fn produce(context: &Context<'_>, judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Facts) {
     let mut list = SettingList::default();
     for (setting, name) in judged {
         let Some(plugin) = name.plugin.filter(|plugin| !is_in_image(context, plugin)) else { continue };

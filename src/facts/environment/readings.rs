@@ -1,7 +1,7 @@
 //! The values of the variables that are set, as their readers take them.
 
 use crate::facts::settings::{Settings, computed};
-use crate::facts::{Context, Draft, key};
+use crate::facts::{Context, Facts, key};
 use crate::launch::Setting;
 use crate::model::{Gap, Site, Version};
 
@@ -69,7 +69,7 @@ pub(super) fn in_use(name: &Name) -> Option<&'static VariableUse> {
 }
 
 /// Values that a library reads differently than they look.
-pub(super) fn bad_values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
+pub(super) fn bad_values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Facts) {
     let (mut list, mut undecided) = (SettingList::default(), None);
     for (setting, name) in judged {
         match misreading(setting, name, readers) {
@@ -92,7 +92,7 @@ pub(super) fn refused_values(
     judged: &[(&Setting, Name)],
     readers: &Readers<'_>,
     settings: &Settings,
-    facts: &mut Draft<'_>,
+    facts: &mut Facts,
 ) {
     let effective = settings.effective();
     let (mut list, mut gap) = (SettingList::default(), settings.gap.clone());
@@ -117,12 +117,7 @@ pub(super) fn refused_values(
 }
 
 /// Settings that have a cost.
-pub(super) fn costly_values(
-    judged: &[(&Setting, Name)],
-    settings: &Settings,
-    gap: Option<&Gap>,
-    facts: &mut Draft<'_>,
-) {
+pub(super) fn costly_values(judged: &[(&Setting, Name)], settings: &Settings, gap: Option<&Gap>, facts: &mut Facts) {
     let (effective, mut costly) = (settings.effective(), SettingList::default());
     for (setting, name) in judged {
         let Some(value) = setting.value.as_deref() else { continue };

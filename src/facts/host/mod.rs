@@ -10,9 +10,8 @@ use crate::model::{Fact, Gap, Host, Version};
 
 use super::cuda::toolkit::{DriverRelease, release_of};
 use super::cuda::{HostProperties, RequirementTruth, check};
-use super::key::definitions;
-use super::producer::Producer;
-use super::{Context, Draft, Facts, key};
+use super::key::{Definition, KEYS};
+use super::{Context, Facts, key};
 
 impl Facts {
     /// Returns these facts with those about a host and about the image on it.
@@ -28,71 +27,16 @@ impl Facts {
     }
 }
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "host",
-    produces: definitions![
-        HOST_NAME,
-        HOST_DRIVER,
-        HOST_CUDA,
-        HOST_CUDA_MIN,
-        HOST_GPU,
-        HOST_GPU_ARCH,
-        HOST_GPU_COUNT,
-        HOST_GPU_CLASS,
-        HOST_FABRIC,
-        HOST_RDMA,
-        HOST_KERNEL,
-        HOST_TORCH_CODE,
-        HOST_NCCL_CODE,
-        HOST_EXTENSIONS_WITHOUT_CODE,
-        HOST_UNMET_REQUIREMENTS,
-        HOST_COMPAT,
-        HOST_COMPAT_REFUSED,
-        HOST_NCCL_CUDA,
-        HOST_VIRTUAL_MACHINE,
-        HOST_ARCHITECTURE,
-        HOST_DRIVER_FLAVOUR,
-        HOST_LIBRARY_MISMATCH,
-        HOST_PCI_GPUS,
-        HOST_MODULES,
-        HOST_PEER_MEMORY,
-        HOST_PEERMEM,
-        HOST_DMA_BUF,
-        HOST_NVSWITCHES,
-        HOST_FABRIC_MANAGER,
-        HOST_REDIRECTING_PORTS,
-        HOST_TRANSLATED_GPUS,
-        HOST_RDMA_DEVICES,
-        HOST_RDMA_WITHOUT_VERBS,
-        HOST_RDMA_ACTIVE_PORTS,
-        HOST_ROCE_PORTS,
-        HOST_ROCE_LOW_MTU,
-        HOST_ENGINES,
-        HOST_CONTAINER_TOOLKIT,
-        HOST_ENGINE_MEMLOCK,
-        HOST_ENGINE_NOFILE,
-        HOST_STACK,
-        HOST_REMOVE_IPC,
-        HOST_HAS_GPU,
-        HOST_MISSING_GPU_NODES,
-        HOST_RDMA_WITHOUT_NODE,
-        HOST_IMEX,
-        HOST_IMEX_CHANNELS,
-        HOST_PERSISTENCE_OFF,
-        HOST_MIG,
-        HOST_BARE_NODES,
-        HOST_CDI_FILES,
-        HOST_CDI_FAULTS,
-    ],
-    needs: &[],
-    run: absent,
-};
-
 /// Without a host, all host facts are absent.
-fn absent(_: &Context<'_>, facts: &mut Draft<'_>) {
-    for key in PRODUCER.produces {
-        facts.insert_absent(key);
+pub(super) fn absent(_: &Context<'_>, facts: &mut Facts) {
+    for key in KEYS.iter().copied().filter(|key| is_of_host(key)) {
+        facts.insert_value(key, Fact::Absent);
     }
+}
+
+/// Returns true for a fact about the host.
+pub(super) fn is_of_host(key: &Definition) -> bool {
+    key.name.starts_with("host.")
 }
 
 fn describe(host: &Host, facts: &mut Facts) {

@@ -11,7 +11,7 @@ use crate::model::{Fact, Version};
 use crate::rootfs::loader::elf;
 
 use super::super::words::Linkage;
-use super::super::{Context, Draft, key, settings};
+use super::super::{Context, Facts, key, settings};
 
 /// A bug in a range of releases.
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ struct NcclBuild {
     machine: Option<u16>,
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version = facts.get(key::NCCL_LOADED_VERSION).clone();
     let build =
         NcclBuild { linkage: facts.get(key::TORCH_NCCL_LINKAGE).value().copied(), machine: machine(context, facts) };
@@ -72,7 +72,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 /// The ELF machine of the loaded NCCL.
-fn machine(context: &Context<'_>, facts: &Draft<'_>) -> Option<u16> {
+fn machine(context: &Context<'_>, facts: &Facts) -> Option<u16> {
     let path = facts.get(key::NCCL_LOADED_PATH).value()?;
     let (_, file) = context.rootfs.open(path).ok()?;
     elf(&file).map(|info| info.machine)

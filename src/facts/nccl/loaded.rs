@@ -8,7 +8,7 @@ use super::super::packages::is_stored;
 use super::super::subject::CheckSubject;
 use super::super::torch::{Import, TorchLibrary};
 use super::super::words::Linkage;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::{SONAME, strings};
 
 /// The NCCL that torch would run.
@@ -26,7 +26,7 @@ impl Loaded<'_> {
 }
 
 /// Finds the NCCL that torch would load, or the subject that is judged in its place.
-pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
+pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a>> {
     match &context.subject {
         None => of_torch(context, facts),
         Some(CheckSubject::Program(_)) => in_processes(context, &[]),
@@ -34,7 +34,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
     }
 }
 
-fn of_torch<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
+fn of_torch<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a>> {
     let linkage = match facts.get(key::TORCH_NCCL_LINKAGE) {
         Fact::Seen { value, .. } => *value,
         Fact::Absent => return Fact::Absent,

@@ -10,11 +10,9 @@ use crate::model::{Fact, Found, Gap, ImagePath, NcclStrings, Site, Version};
 use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
-use super::key::definitions;
 use super::packages::is_stored;
-use super::producer::Producer;
 use super::records::NcclCopy;
-use super::{Context, Draft, key};
+use super::{Context, Facts, key};
 
 #[cfg(test)]
 pub(super) use users::other_users;
@@ -32,7 +30,7 @@ fn strings<'a>(file: &RootFile<'a>) -> Option<&'a NcclStrings> {
 }
 
 /// Strings of the NCCL that torch would load, once [`produce`] has found it.
-pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<&'a NcclStrings> {
+pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Facts) -> Fact<&'a NcclStrings> {
     facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, at| {
         match context.rootfs.open(&path).ok().and_then(|(_, file)| strings(&file)) {
             Some(value) => Fact::Seen { value, at },
@@ -41,31 +39,7 @@ pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fa
     })
 }
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "nccl",
-    produces: definitions![
-        NCCL_COPIES,
-        NCCL_LOADED_PATH,
-        NCCL_LOADED_VERSION,
-        NCCL_LOADED_CUDA,
-        NCCL_LOADED_ROUTE,
-        NCCL_NOT_LOADED,
-        NCCL_OTHER_USERS,
-        NCCL_FAULTS,
-        NCCL_RARE_FAULTS,
-        NCCL_MISSING_SYMBOLS,
-        NCCL_PLUGIN_INTERFACES,
-        NCCL_PLUGINS,
-        NCCL_NET_PLUGIN,
-        NCCL_PLUGINS_REFUSED,
-        NCCL_PLUGINS_BROKEN,
-        NCCL_PLUGINS_NOT_FOUND,
-    ],
-    needs: definitions![TORCH_NCCL_LINKAGE],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let with_strings = |(path, file)| strings(&file).map(|strings| (path, file, strings));
     let copies: Vec<_> = context.rootfs.read_files().filter_map(with_strings).collect();
     facts.insert(

@@ -13,7 +13,7 @@ use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
 use super::super::records::NcclPlugin;
-use super::super::{Context, Draft, key, pattern, settings};
+use super::super::{Context, Facts, key, pattern, settings};
 use super::{loaded_strings, strings};
 
 pattern!(INTERFACE, r"^nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d+$");
@@ -59,7 +59,7 @@ struct Opener<'c, 'a> {
     environment: BTreeMap<String, Setting>,
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let copy = loaded_strings(context, facts);
     let interfaces = copy.clone().map(|copy| copy.interfaces.iter().cloned().collect::<Vec<_>>());
     facts.insert(

@@ -3,10 +3,10 @@
 use crate::model::{Fact, Gap, Site, Version};
 use crate::rootfs::loader::elf;
 
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::{SONAME, cupy, strings};
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts.get(key::NCCL_LOADED_VERSION)));
 }
 

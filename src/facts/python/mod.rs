@@ -21,10 +21,8 @@ use std::collections::BTreeSet;
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFs;
 
-use super::key::definitions;
-use super::producer::Producer;
 use super::start::PythonCall;
-use super::{Context, Draft, key};
+use super::{Context, Facts, key};
 
 pub(super) use files::ProcessFiles;
 use first::FirstEntry;
@@ -198,14 +196,7 @@ fn each_once(paths: impl IntoIterator<Item = ImagePath>) -> Vec<ImagePath> {
     paths.into_iter().filter(|path| known.insert(path.clone())).collect()
 }
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "python",
-    produces: definitions![PYTHON_PATH, PYTHON_SITE_PACKAGES, PYTHON_STARTUP_CODE,],
-    needs: &[],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
     let gap = context.start.gap.as_ref().or(gap);
     let Some(python) = &context.python else {

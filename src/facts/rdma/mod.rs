@@ -10,11 +10,9 @@ use crate::launch::Setting;
 use crate::model::{ElfInfo, Endian, Fact, ImagePath, Version};
 use crate::rootfs::loader::elf;
 
-use super::key::definitions;
 use super::packages::is_stored;
-use super::producer::Producer;
 use super::records::LibraryFile;
-use super::{Context, Draft, key, nccl, settings};
+use super::{Context, Facts, key, nccl, settings};
 
 /// Names of libibverbs in NCCL's order (`src/misc/ibvsymbols.cc`). Only development packages install the first.
 const NAMES: [&str; 2] = ["libibverbs.so", "libibverbs.so.1"];
@@ -29,29 +27,7 @@ const OTHERS: &[&str] = &["librdmacm.so.1", "libefa.so.1", "libfabric.so.1", "li
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "rdma",
-    produces: definitions![
-        RDMA_VERBS,
-        RDMA_NOT_LOADED,
-        RDMA_VERBS_OWNER,
-        RDMA_VERSION,
-        RDMA_ORIGIN,
-        RDMA_PRIVATE_ABI,
-        RDMA_MISSING_VERSIONS,
-        RDMA_MLX5,
-        RDMA_PROVIDERS,
-        RDMA_BROKEN_PROVIDERS,
-        RDMA_LIBRARIES,
-        RDMA_FORBIDDEN,
-        RDMA_RUNTIME_NEEDS,
-        RDMA_DANGLING_DRIVERS,
-    ],
-    needs: definitions![NCCL_LOADED_PATH],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version = nccl::loaded_strings(context, facts).value().and_then(|copy| Version::parse(&copy.version));
     let environment = settings::effective(context, version.as_ref());
     let first = version.filter(|version| Version::parse("2.30.3").is_some_and(|first| *version >= first));
@@ -79,7 +55,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 /// The library that NCCL's dlopen would return, from the first of these names that exists.
-fn opened<'n>(context: &Context<'_>, facts: &Draft<'_>, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
+fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
     let loaded = facts.get(key::NCCL_LOADED_PATH).value();
     let caller = loaded.and_then(|path| context.rootfs.open(path).ok());
     // Without NCCL, use the image's architecture.
@@ -123,7 +99,7 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
 }
 
 /// Other libraries for fast networks, anywhere in the image.
-fn libraries(context: &Context<'_>, facts: &mut Draft<'_>) {
+fn libraries(context: &Context<'_>, facts: &mut Facts) {
     let mut records = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.read_files() {
@@ -139,7 +115,7 @@ fn libraries(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 /// Settings that keep NCCL from using RDMA.
-fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Draft<'_>) {
+fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
     let off = |name: &str, value: &str| match name {
         "NCCL_IB_DISABLE" => settings::number(value).is_some_and(|number| number != 0),
         "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
@@ -155,7 +131,7 @@ fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Draft<'_>) {
 }
 
 /// Device nodes, limits and capabilities come from the container's launch.
-fn runtime_needs(facts: &mut Draft<'_>) {
+fn runtime_needs(facts: &mut Facts) {
     const NEEDS: [&str; 3] = [
         "the devices: docker run --device=/dev/infiniband, or NVIDIA_MOFED=enabled with NVIDIA's runtime, or a device plugin",
         "locked memory: docker run --ulimit memlock=-1, or --cap-add=IPC_LOCK",

@@ -3,7 +3,7 @@
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::loader::elf;
 
-use super::super::{Context, Draft, key, pattern, text};
+use super::super::{Context, Facts, key, pattern, text};
 
 pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
 pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
@@ -29,7 +29,7 @@ struct ProviderCandidate {
     other_abi: Option<String>,
 }
 
-pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
     let named = drivers(context);
     let both = verbs.clone().and_then(|verbs, _| match &named {

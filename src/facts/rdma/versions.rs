@@ -9,7 +9,7 @@ use crate::model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use crate::rootfs::loader::elf;
 
 use super::super::words::RdmaOrigin;
-use super::super::{Context, Draft, key, nccl, pattern};
+use super::super::{Context, Facts, key, nccl, pattern};
 
 // libibverbs.so.1.14.44.0: the ABI version, then the release of rdma-core.
 pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
@@ -32,7 +32,7 @@ fn lost(version: &str) -> &'static str {
     TABLE.iter().find(|asked| asked.version == version).map_or("a function", |asked| &asked.loses)
 }
 
-pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fact<ImagePath>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fact<ImagePath>, facts: &mut Facts) {
     let release = verbs.clone().and_then(|path, at| {
         let release = RELEASE.captures(path.file_name()).and_then(|captures| captures.get(1));
         let text = release.map(|release| String::from_utf8_lossy(release.as_bytes()).into_owned());

@@ -16,7 +16,7 @@ mod user;
 pub(super) use call::PythonFlags;
 pub(super) use call::{PythonCall, PythonTarget};
 pub use handover::{Handover, NoHandover, handover};
-pub(super) use produce::PRODUCER;
+pub(super) use produce::produce;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 

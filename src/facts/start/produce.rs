@@ -2,18 +2,9 @@
 
 use crate::model::{Fact, Site};
 
-use super::super::key::definitions;
-use super::super::producer::Producer;
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 
-pub(in crate::facts) static PRODUCER: Producer = Producer {
-    name: "start",
-    produces: definitions![START_COMMAND, START_PYTHON, START_USER, START_ASSUMED, START_REFUSED],
-    needs: &[],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let start = &context.start;
     let place = |name: &str| [Site::Config(name.to_owned())];
     let unknown = context.config.and_then(|config| config.unknown.command.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{BuildOptions, Fact, Found, Gap, Site};
 
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::libraries::is_library;
 use super::macros;
 
@@ -19,7 +19,7 @@ pub(super) struct Build {
     pub(super) options: Fact<OptionValues>,
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) -> Build {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) -> Build {
     let returned = returned(context);
     let code = returned.clone().map(|returned| with_value(&returned.options));
     let header = header(context);

@@ -7,7 +7,7 @@ use crate::model::{Fact, Site, Version};
 
 use super::super::key::Definition;
 use super::super::words::Linkage;
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 use super::build::{Build, OptionValues, Switch, is_on};
 
 /// Longer values are omitted; compiler flags would fill a screen.
@@ -27,12 +27,12 @@ impl Points {
     }
 }
 
-pub(super) fn produce(build: &Build, facts: &mut Draft<'_>) {
+pub(super) fn produce(build: &Build, facts: &mut Facts) {
     let found = find(build, facts);
     facts.insert(key::TORCH_BUILD_CONTRADICTIONS, found);
 }
 
-fn find(build: &Build, facts: &Draft<'_>) -> Fact<Vec<String>> {
+fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
     let (options, at) = match &build.options {
         Fact::Seen { value, at } => (value, at),
         Fact::Absent => return Fact::Absent,

@@ -2,13 +2,13 @@
 
 use crate::model::{Fact, Found, Gap};
 
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::libraries::is_library;
 
 /// `torch::cuda::nccl::version()`, which `torch.cuda.nccl.version()` calls.
 const NCCL_VERSION: &str = "_ZN5torch4cuda4nccl7versionEv";
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::TORCH_ARCH_LIST, arch_list(context, facts.get(key::TORCH_CUDA_BUILD)));
     facts.insert(key::NCCL_TORCH_VERSION, nccl_version(context));
 }

@@ -6,7 +6,7 @@ use crate::rootfs::{Denied, FileAccess, Refusal, RootFs};
 use super::super::packages::is_stored;
 use super::super::python::{Importable, ModuleImport, ProcessFiles, Python};
 use super::super::start::{ContainerUser, PythonCall};
-use super::super::{Draft, key};
+use super::super::{Facts, key};
 
 /// Python's message if it finds nothing.
 const NO_MODULE: &str = "ModuleNotFoundError: No module named 'torch'";
@@ -72,7 +72,7 @@ impl Installation {
     }
 
     /// Inserts the facts about an import that does not find PyTorch.
-    pub(super) fn produce(&self, facts: &mut Draft<'_>) {
+    pub(super) fn produce(&self, facts: &mut Facts) {
         // What is not imported is unknown where the import is.
         let or_unknown = |fact: Option<String>| match (&self.chosen, fact) {
             (Fact::Unknown(gap), None) => Fact::Unknown(gap.clone()),

@@ -3,11 +3,11 @@
 use crate::model::{Fact, Gap};
 use crate::rootfs::loader::Requester;
 
-use super::super::{Context, Draft, key};
+use super::super::{Context, Facts, key};
 use super::import::Import;
 use super::musl;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     // The process is that of another program.
     if context.subject.is_some() {
         facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);

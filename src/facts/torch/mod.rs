@@ -20,10 +20,8 @@ mod version;
 
 use crate::model::{DynamicSymbol, Fact};
 
-use super::key::definitions;
-use super::producer::Producer;
 use super::words::Linkage;
-use super::{Context, Draft, key, pattern, text};
+use super::{Context, Facts, key, pattern, text};
 
 pub(super) use import::{Import, import};
 pub(super) use installation::Installation;
@@ -38,41 +36,7 @@ fn is_process_group(symbol: &DynamicSymbol) -> bool {
     symbol.name.contains("16ProcessGroupNCCL")
 }
 
-pub(super) static PRODUCER: Producer = Producer {
-    name: "torch",
-    produces: definitions![
-        TORCH_INSTALLS,
-        TORCH_PATH,
-        TORCH_SHADOW,
-        TORCH_NOT_IMPORTED,
-        TORCH_UNREADABLE,
-        TORCH_VERSION,
-        TORCH_GIT_VERSION,
-        TORCH_CUDA_VERSION,
-        TORCH_CUDA_BUILD,
-        TORCH_BUILD,
-        TORCH_BUILD_CODE,
-        TORCH_BUILD_HEADER,
-        TORCH_BUILD_CONTRADICTIONS,
-        TORCH_CXX11_ABI,
-        TORCH_ARCH_LIST,
-        TORCH_USE_NCCL,
-        TORCH_NCCL_LINKAGE,
-        TORCH_PROCESS_GROUP_NCCL,
-        TORCH_LOADED,
-        TORCH_IMPORT_ERROR,
-        TORCH_IMPORT_CAUSE,
-        TORCH_MISSING_REQUIREMENTS,
-        TORCH_NCCL_PIN,
-        TORCH_INSTALLER,
-        NCCL_AVAILABLE,
-        NCCL_TORCH_VERSION,
-    ],
-    needs: &[],
-    run: produce,
-};
-
-fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let installation = &context.torch;
     let installs = match installation.all.as_slice() {
         [] => Fact::Absent,

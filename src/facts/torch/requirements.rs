@@ -7,7 +7,7 @@ use crate::model::{Fact, ImagePath, Version};
 use crate::rootfs::RootFs;
 
 use super::super::python::Python;
-use super::super::{Context, Draft, key, pattern};
+use super::super::{Context, Facts, key, pattern};
 use super::interpreter::{machine_of, with_python};
 use super::marker::MarkerEnvironment;
 
@@ -48,7 +48,7 @@ struct PackageRequirement {
     specifier: String,
 }
 
-pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut Facts) {
     let missing = metadata.and_then(|metadata, at| {
         let count = headers(metadata).filter(|line| line.starts_with(b"Requires-Dist:")).count();
         if count > MOST_REQUIREMENTS {

@@ -2,14 +2,14 @@
 
 use crate::model::{Fact, Gap, Version};
 
-use super::super::{Context, Draft, key, pattern};
+use super::super::{Context, Facts, key, pattern};
 
 // torch/version.py as tools/generate_torch_version.py writes it; `cuda` is annotated since 2.2.
 pattern!(VERSION, r"(?m)^__version__ *= *'([^']+)'");
 pattern!(GIT_VERSION, r"(?m)^git_version *= *'([^']+)'");
 pattern!(pub(super) CUDA, r"(?m)^cuda *(?:: *Optional\[str\])? *= *(?:'([^']+)'|None)");
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version_file = context.in_torch("version.py");
     let capture = |bytes: &[u8], pattern: &regex::bytes::Regex| {
         pattern
