@@ -166,8 +166,14 @@ pub(crate) fn source_files(root: &Path) -> BTreeMap<String, PathBuf> {
 
 /// The parsed source files of the program.
 fn sources() -> BTreeMap<String, Source> {
-    let files = source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    assert!(files.len() > 100, "only {} files were found", files.len());
+    let sources = sources_in("src");
+    assert!(sources.len() > 100, "only {} files were found", sources.len());
+    sources
+}
+
+/// The parsed source files below a folder.
+fn sources_in(folder: &str) -> BTreeMap<String, Source> {
+    let files = source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     let read = |(name, path): (String, PathBuf)| {
         let source = Source::read(&name, &fs::read_to_string(path).unwrap());
         (name, source)
@@ -381,14 +387,12 @@ fn reached<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> B
 }
 
 /// A module and its descendants are one unit: a parent names its children, and children use items of their parents.
-#[test]
-fn files_do_not_import_each_other() {
-    let sources = sources();
+fn circles(sources: &BTreeMap<String, Source>) -> BTreeSet<BTreeSet<&str>> {
     let by_module: BTreeMap<&[String], &str> =
         sources.iter().map(|(file, source)| (&*source.module, &**file)).collect();
     let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|end| by_module.get(&path[..end]).copied());
     let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (file, source) in &sources {
+    for (file, source) in sources {
         for path in &source.paths {
             let Some(other) = file_of(path).filter(|other| *other != file) else { continue };
             let module = &sources[other].module;
@@ -401,7 +405,16 @@ fn files_do_not_import_each_other() {
     let circle = |file: &str| -> BTreeSet<&str> {
         reach[file].iter().copied().filter(|other| reach.get(other).is_some_and(|back| back.contains(file))).collect()
     };
-    let found: BTreeSet<BTreeSet<&str>> = edges.keys().map(|file| circle(file)).filter(|all| all.len() > 1).collect();
+    edges.keys().map(|file| circle(file)).filter(|all| all.len() > 1).collect()
+}
+
+#[test]
+fn files_do_not_import_each_other() {
     let known: BTreeSet<BTreeSet<&str>> = CIRCLES.iter().map(|(files, _)| files.iter().copied().collect()).collect();
-    assert_eq!(found, known, "import cycles");
+    assert_eq!(circles(&sources()), known, "import cycles");
+    for folder in ["crates/unpack/src", "crates/emulate/src"] {
+        let sources = sources_in(folder);
+        assert!(sources.len() > 10, "only {} files were found in {folder}", sources.len());
+        assert_eq!(circles(&sources), BTreeSet::new(), "import cycles in {folder}");
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::io;
-
-use super::bounds::BoundsError;
+use std::num::TryFromIntError;
 
 /// An ELF file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -195,14 +194,14 @@ pub enum MapError {
     Memory(#[from] ExecutionError),
 }
 
-impl From<BoundsError> for ElfError {
-    fn from(_: BoundsError) -> Self {
+impl From<TryFromIntError> for ElfError {
+    fn from(_: TryFromIntError) -> Self {
         Self::OutOfBounds
     }
 }
 
-impl From<BoundsError> for ExecutionError {
-    fn from(_: BoundsError) -> Self {
+impl From<TryFromIntError> for ExecutionError {
+    fn from(_: TryFromIntError) -> Self {
         Self::OutOfBounds
     }
 }

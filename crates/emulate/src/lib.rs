@@ -26,7 +26,6 @@
 //! ```
 
 mod arm;
-mod bounds;
 mod elf_image;
 mod error;
 mod libstdcxx_map;
@@ -49,6 +48,9 @@ use memory::{Memory, RETURN};
 /// times as many.
 const MOST_STEPS: u32 = 1_000_000;
 
+/// The register arguments of a call.
+type Arguments = [u64; 6];
+
 /// A processor.
 trait Cpu {
     /// Prepares a call of `entry` that returns to [`RETURN`].
@@ -58,7 +60,7 @@ trait Cpu {
     /// Executes one instruction.
     fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// The register arguments of the function that was just entered.
-    fn arguments(&self) -> runtime::Arguments;
+    fn arguments(&self) -> Arguments;
     /// Returns from that function with a result.
     fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// The result of the outermost function.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::Arguments;
 use super::error::{ExecutionError, MapError};
 use super::libstdcxx_string::StringAbi;
 use super::memory::Memory;
-use super::runtime::Arguments;
 
 /// Maximum number of entries of a map. `GetBuildOptions()` of torch 2.15 has 39.
 const MOST_ENTRIES: u64 = 4096;

@@ -1,8 +1,8 @@
 //! `std::string` of libstdc++, in both of its layouts (`bits/basic_string.h`, `bits/cow_string.h`).
 
+use super::Arguments;
 use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory};
-use super::runtime::{Arguments, sign};
 
 /// The ABI of a `std::string`. Mangled names differ between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,4 +187,13 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         _ => return Ok(None),
     };
     Ok(Some(result))
+}
+
+/// An `int` that compares to zero as `order` says.
+pub(super) const fn sign(order: std::cmp::Ordering) -> u64 {
+    match order {
+        std::cmp::Ordering::Less => 0xffff_ffff,
+        std::cmp::Ordering::Equal => 0,
+        std::cmp::Ordering::Greater => 1,
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::bounds::{BoundsError, index, part, part_mut};
 use super::elf_image::{ElfImage, RelocationTarget};
 use super::error::ExecutionError;
 
@@ -86,7 +85,7 @@ impl<'a> Memory<'a> {
             let source = self.page(at)?;
             let count = source.len().min(rest.len());
             let (now, later) = rest.split_at_mut(count);
-            now.copy_from_slice(part(source, ..count)?);
+            now.copy_from_slice(source.get(..count).ok_or(ExecutionError::OutOfBounds)?);
             rest = later;
             at = at.wrapping_add(count as u64);
         }
@@ -100,7 +99,7 @@ impl<'a> Memory<'a> {
         while !rest.is_empty() {
             let target = self.page(at)?;
             let (now, later) = rest.split_at(target.len().min(rest.len()));
-            part_mut(target, ..now.len())?.copy_from_slice(now);
+            target.get_mut(..now.len()).ok_or(ExecutionError::OutOfBounds)?.copy_from_slice(now);
             rest = later;
             at = at.wrapping_add(now.len() as u64);
         }
@@ -126,7 +125,7 @@ impl<'a> Memory<'a> {
         if size > LARGEST_BLOCK {
             return Err(ExecutionError::LargeBlock { address, size });
         }
-        let mut bytes = vec![0; index(size)?];
+        let mut bytes = vec![0; usize::try_from(size)?];
         self.read(address, &mut bytes)?;
         Ok(bytes)
     }
@@ -136,9 +135,9 @@ impl<'a> Memory<'a> {
         let mut text = Vec::new();
         loop {
             let page = self.page(address.wrapping_add(text.len() as u64))?;
-            let end = memchr::memchr(0, page);
-            text.extend_from_slice(part(page, ..end.unwrap_or(page.len()))?);
-            if end.is_some() {
+            let is_end = page.contains(&0);
+            text.extend(page.iter().take_while(|byte| **byte != 0));
+            if is_end {
                 self.spend(text.len())?;
                 return Ok(text);
             }
@@ -177,8 +176,9 @@ impl<'a> Memory<'a> {
             let page = self.make(number * PAGE_BYTES, address)?;
             self.pages.insert(number, page);
         }
-        let page = self.pages.get_mut(&number).ok_or_else(BoundsError::new)?;
-        Ok(part_mut(page.as_mut_slice(), index(address % PAGE_BYTES)?..)?)
+        let start = usize::try_from(address % PAGE_BYTES)?;
+        let page = self.pages.get_mut(&number).and_then(|page| page.get_mut(start..));
+        page.ok_or(ExecutionError::OutOfBounds)
     }
 
     fn make(&self, start: u64, wanted: u64) -> Result<Box<[u8; PAGE]>, ExecutionError> {

@@ -1,13 +1,10 @@
 //! Models of functions of the C and C++ runtimes that the initialiser of a static map needs. Each behaves as its standard requires.
 //! A function without a model is an error.
 
-use super::bounds::index;
 use super::error::ExecutionError;
+use super::libstdcxx_string::sign;
 use super::memory::{LARGEST_BLOCK, Memory};
-use super::{libstdcxx_map, libstdcxx_string};
-
-/// The register arguments of a call.
-pub(super) type Arguments = [u64; 6];
+use super::{Arguments, libstdcxx_map, libstdcxx_string};
 
 /// Calls an imported function. Returns its result, or the reason why it cannot be emulated.
 pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
@@ -32,7 +29,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
                 return Err(ExecutionError::LargeFill(third));
             }
             let [byte, ..] = second.to_le_bytes();
-            memory.write(first, &vec![byte; index(third)?]).map(|()| first)
+            memory.write(first, &vec![byte; usize::try_from(third)?]).map(|()| first)
         }
         "memcmp" | "bcmp" => {
             let (left, right) = (memory.block(first, third)?, memory.block(second, third)?);
@@ -48,14 +45,5 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             None => libstdcxx_map::call(name, arguments, memory)?
                 .ok_or_else(|| ExecutionError::UnknownImport(name.to_owned())),
         },
-    }
-}
-
-/// An `int` that compares to zero as `order` says.
-pub(super) const fn sign(order: std::cmp::Ordering) -> u64 {
-    match order {
-        std::cmp::Ordering::Less => 0xffff_ffff,
-        std::cmp::Ordering::Equal => 0,
-        std::cmp::Ordering::Greater => 1,
     }
 }

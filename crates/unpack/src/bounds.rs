@@ -7,28 +7,20 @@
 
 use std::slice::SliceIndex;
 
-use crate::error::DecodeError;
-use crate::inflate::InflateError;
-
 /// A decoder accessed its own buffer out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundsError;
 
 impl BoundsError {
+    pub(crate) const TEXT: &str = "the decoder accessed a buffer out of bounds";
+
     /// Returns the error; panics in debug builds. Inlined, since even a call that is never made would cost the inner loop
     /// registers.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn new() -> Self {
-        debug_assert!(false, "{}", DecodeError::OutOfBounds);
+        debug_assert!(false, "{}", Self::TEXT);
         Self
-    }
-}
-
-impl From<BoundsError> for InflateError {
-    fn from(error: BoundsError) -> Self {
-        let BoundsError = error;
-        Self::OUT_OF_BOUNDS
     }
 }
 

@@ -7,8 +7,6 @@
 use std::io;
 
 use crate::bounds::BoundsError;
-use crate::inflate::GzipError;
-use crate::unzstd::ZstdError;
 
 /// Why a stream ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +33,54 @@ pub enum DecodeError {
     #[error("decompression failed: this is a defect of the decoder")]
     Panicked,
     /// The decoder accessed its buffers out of bounds: a defect that damaged bytes may have brought to light.
-    #[error("the decoder accessed a buffer out of bounds")]
+    #[error("{}", BoundsError::TEXT)]
     OutOfBounds,
 }
+
+/// Damage of a gzip stream. [`Gunzip`](crate::inflate::Gunzip) returns it inside an [`io::Error`]; [`UnpackError`] takes it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GzipError {
+    /// The stream ends inside a member. Kind [`io::ErrorKind::UnexpectedEof`].
+    #[error("the gzip data end early, after {length} bytes")]
+    Truncated {
+        /// Compressed bytes in the stream.
+        length: u64,
+    },
+    /// The stream is not valid gzip. Kind [`io::ErrorKind::InvalidData`].
+    #[error("the gzip data are damaged near byte {offset}: {error}")]
+    Corrupt {
+        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
+        offset: u64,
+        /// The violated rule.
+        error: InflateError,
+    },
+}
+
+/// Damage of a zstd stream. [`Unzstd`](crate::unzstd::Unzstd) returns it inside an [`io::Error`]; [`UnpackError`] takes it out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ZstdError {
+    /// The stream ends inside a frame. Kind [`io::ErrorKind::UnexpectedEof`].
+    #[error("the zstd data end early, after {length} bytes")]
+    Truncated {
+        /// Compressed bytes in the stream.
+        length: u64,
+    },
+    /// The stream is not valid zstd. Kind [`io::ErrorKind::InvalidData`].
+    #[error("the zstd data are damaged near byte {offset} ({error})")]
+    Corrupt {
+        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
+        offset: u64,
+        /// The error of the zstd library.
+        error: io::Error,
+    },
+}
+
+/// A violation of the gzip or deflate format (RFC 1952, RFC 1951). Its text describes the violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InflateError(pub(crate) &'static str);
 
 impl UnpackError {
     /// Takes the error out of an [`io::Error`] that a decoder or a [`Pipe`](crate::pipe::Pipe) returned.
@@ -74,6 +117,13 @@ impl DecodeError {
             }
             Self::Panicked => io::ErrorKind::Other,
         }
+    }
+}
+
+impl From<BoundsError> for InflateError {
+    fn from(error: BoundsError) -> Self {
+        let BoundsError = error;
+        Self(BoundsError::TEXT)
     }
 }
 

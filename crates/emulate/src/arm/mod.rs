@@ -6,11 +6,10 @@ mod integer;
 mod transfer;
 mod vector;
 
+use super::Arguments;
 use super::Cpu;
-use super::bounds::BoundsError;
 use super::error::ExecutionError;
 use super::memory::{Memory, RETURN, STACK, THREAD};
-use super::runtime::Arguments;
 
 use integer::ArmFlags;
 
@@ -81,7 +80,7 @@ impl Cpu for Arm {
     }
 
     fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
-        let word = u32::try_from(memory.load(self.pc, 4)?).map_err(|_wide| BoundsError::new())?;
+        let word = u32::try_from(memory.load(self.pc, 4)?)?;
         let here = self.pc;
         self.pc = here.wrapping_add(4);
         let word = ArmInstruction(word);

@@ -1,6 +1,5 @@
 //! Transfers between registers and memory: C4.1.67, "Loads and Stores".
 
-use super::super::bounds::{index, part_mut};
 use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::integer::extended;
@@ -170,13 +169,14 @@ impl Arm {
         address: u64,
         memory: &mut Memory<'_>,
     ) -> Result<(), ExecutionError> {
-        let size = index(transfer.bytes.into())?;
+        let size = usize::try_from(transfer.bytes)?;
         if transfer.is_vector {
-            let register = part_mut(&mut self.vector, index(transfer.register.into())?)?;
+            let register =
+                self.vector.get_mut(usize::try_from(transfer.register)?).ok_or(ExecutionError::OutOfBounds)?;
             if transfer.is_load {
                 register.fill(0);
             }
-            let part = part_mut(register, ..size)?;
+            let part = register.get_mut(..size).ok_or(ExecutionError::OutOfBounds)?;
             return if transfer.is_load { memory.read(address, part) } else { memory.write(address, part) };
         }
         if transfer.is_load {

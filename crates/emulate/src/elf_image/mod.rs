@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::bounds::{index, part_mut};
 use super::error::{ElfError, FilePart};
 
 /// A file that can be read at any offset.
@@ -157,7 +156,7 @@ impl<'a> ElfImage<'a> {
 
     fn dynamic_section(&self, offset: u64, size: u64) -> Result<Vec<(u64, u64)>, ElfError> {
         const LARGEST: u64 = 1 << 16;
-        let mut bytes = vec![0; index(size.min(LARGEST))?];
+        let mut bytes = vec![0; usize::try_from(size.min(LARGEST))?];
         self.file.read_at(offset, &mut bytes).map_err(failed(FilePart::DynamicSection))?;
         let entries = bytes.chunks_exact(16).map(|entry| (long(entry, 0), long(entry, 8)));
         Ok(entries.take_while(|(tag, _)| *tag != 0).collect())
@@ -188,7 +187,8 @@ impl<'a> ElfImage<'a> {
             if from >= to {
                 continue;
             }
-            let part = part_mut(buffer, index(from - address)?..index(to - address)?)?;
+            let range = usize::try_from(from - address)?..usize::try_from(to - address)?;
+            let part = buffer.get_mut(range).ok_or(ElfError::OutOfBounds)?;
             let offset = segment.offset.checked_add(from - segment.address).ok_or(ElfError::OffsetOverflow)?;
             self.file.read_at(offset, part).map_err(failed(FilePart::Address(from)))?;
         }
@@ -245,7 +245,7 @@ impl<'a> ElfImage<'a> {
         if size / 24 > MOST_RELOCATIONS as u64 {
             return Err(ElfError::LargeRelocationTable(size));
         }
-        let mut bytes = vec![0; index(size)?];
+        let mut bytes = vec![0; usize::try_from(size)?];
         self.read(address, &mut bytes)?;
         Ok(bytes)
     }

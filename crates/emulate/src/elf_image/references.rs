@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::super::bounds::index;
 use super::{ElfError, ElfImage, Machine, word};
 
 /// Maximum number of returned functions. Even two are rare.
@@ -52,7 +51,7 @@ impl ElfImage<'_> {
         places.sort_unstable();
         places.dedup();
         let ends = |place: u64| -> Result<Range<u64>, ElfError> {
-            let mut before = vec![0; index(LONGEST_LITERAL.min(place))?];
+            let mut before = vec![0; usize::try_from(LONGEST_LITERAL.min(place))?];
             self.read(place - before.len() as u64, &mut before)?;
             let start = memchr::memrchr(0, &before).map_or(before.len(), |zero| before.len() - zero - 1);
             let mut behind = vec![0; before.len()];

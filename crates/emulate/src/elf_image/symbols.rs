@@ -2,7 +2,6 @@
 
 use memchr::memmem;
 
-use super::super::bounds::{part, part_mut};
 use super::{ElfError, ElfImage, FilePart, failed, half, long, tag, word};
 
 /// Maximum length of a compared name, in bytes. Mangled names of nested templates are long.
@@ -49,9 +48,8 @@ impl ElfImage<'_> {
         let mut chunk = [0; 256];
         while name.len() < LONGEST_NAME {
             self.read(strings.wrapping_add(u64::from(offset) + name.len() as u64), &mut chunk)?;
-            let end = memchr::memchr(0, &chunk);
-            name.extend_from_slice(part(&chunk, ..end.unwrap_or(chunk.len()))?);
-            if end.is_some() {
+            name.extend(chunk.iter().take_while(|byte| **byte != 0));
+            if chunk.contains(&0) {
                 return Ok(String::from_utf8_lossy(&name).into_owned());
             }
         }
@@ -168,7 +166,7 @@ impl ElfImage<'_> {
         let mut at = 0;
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
-            let part = part_mut(&mut buffer, ..length)?;
+            let part = buffer.get_mut(..length).ok_or(ElfError::OutOfBounds)?;
             self.file.read_at(offset.saturating_add(at), part).map_err(failed(FilePart::Offset(at)))?;
             if visit(at, part) {
                 return Ok(());

@@ -5,10 +5,10 @@ mod vector;
 
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
+use super::Arguments;
 use super::Cpu;
 use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory, RETURN, STACK, THREAD};
-use super::runtime::Arguments;
 
 use arithmetic::X86Flags;
 

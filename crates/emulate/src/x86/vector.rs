@@ -2,7 +2,6 @@
 
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
-use super::super::bounds::part_mut;
 use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::{X86, not_understood};
@@ -127,7 +126,7 @@ impl X86 {
         if is_vex {
             target.fill(0);
         }
-        part_mut(target, ..size)?.copy_from_slice(bytes);
+        target.get_mut(..size).ok_or(ExecutionError::OutOfBounds)?.copy_from_slice(bytes);
         Ok(())
     }
 

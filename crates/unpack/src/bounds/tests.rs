@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::{DecodeError, InflateError};
 
 #[test]
 fn parts_inside_the_bounds_are_those_of_the_slice() {

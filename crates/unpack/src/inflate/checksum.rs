@@ -1,7 +1,6 @@
 //! Verification of the CRC-32 and size of decoded bytes against the trailers of their members.
 
-use super::chunk::End;
-use super::member::Trailer;
+use super::member::{End, Trailer};
 use super::{InflateError, Piece};
 use crate::bounds::BoundsError;
 

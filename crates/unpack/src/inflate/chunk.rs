@@ -6,7 +6,7 @@ use super::InflateError;
 use super::block_decoder::{BlockDecoder, MARGIN, Output, Pause, Symbol, WINDOW};
 use super::block_finder::{Boundary, find};
 use super::checksum::Checksums;
-use super::member::{self, TRAILER, Trailer};
+use super::member::{self, End, TRAILER, Trailer};
 use super::{Data, Piece, Resolved};
 use crate::bounds::{BoundsError, copy, part, part_mut};
 use crate::pool::{DecoderBuffers, PooledBuf};
@@ -37,14 +37,6 @@ impl Chunk {
     pub(super) fn limit(&self) -> usize {
         if self.is_last() { usize::MAX } else { self.own + 8 }
     }
-}
-
-/// The end of a member inside decoded data.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    /// Length of the decoded data before it.
-    pub(super) at: usize,
-    pub(super) trailer: Trailer,
 }
 
 /// Content of a chunk between two boundaries, as far as it is known without the preceding content.

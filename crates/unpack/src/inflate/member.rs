@@ -22,6 +22,14 @@ impl Trailer {
     }
 }
 
+/// The end of a member inside decoded data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// Length of the decoded data before it.
+    pub(super) at: usize,
+    pub(super) trailer: Trailer,
+}
+
 /// Start of the data after a member's header; `None` if the header is cut off.
 pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateError> {
     const TEXT_CRC: u8 = 2;

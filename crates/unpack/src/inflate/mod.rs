@@ -30,15 +30,16 @@ use std::task::Poll;
 use block_decoder::{BlockDecoder, MARGIN, Output, Pause, WINDOW};
 use block_finder::Boundary;
 use checksum::{Checksum, Checksums};
-use chunk::{Chunk, End, Window};
+use chunk::{Chunk, Window};
 use chunk_queue::ChunkQueue;
-use member::{TRAILER, Trailer};
+use member::{End, TRAILER, Trailer};
 
 use crate::bounds::{BoundsError, copy, part};
 use crate::error::DecodeError;
 use crate::pipe::{self, Pipe};
 use crate::pool::{BufferPool, JobHandle, Permit, Pool, PooledBuf};
 
+pub use crate::error::{GzipError, InflateError};
 pub use checkpoint::CheckpointDecoder;
 
 /// Compressed bytes that one thread decodes at a time.
@@ -52,36 +53,6 @@ const MOST: usize = 6 * CHUNK;
 
 /// Decoded bytes per piece when decoding in order.
 const PIECE: usize = 256 << 10;
-
-/// A violation of the gzip or deflate format (RFC 1952, RFC 1951). Its text describes the violation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InflateError(&'static str);
-
-impl InflateError {
-    /// A defect of the decoder, which damaged data may have triggered.
-    pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder accessed a buffer out of bounds");
-}
-
-/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GzipError {
-    /// The stream ends inside a member. Kind [`io::ErrorKind::UnexpectedEof`].
-    #[error("the gzip data end early, after {length} bytes")]
-    Truncated {
-        /// Compressed bytes in the stream.
-        length: u64,
-    },
-    /// The stream is not valid gzip. Kind [`io::ErrorKind::InvalidData`].
-    #[error("the gzip data are damaged near byte {offset}: {error}")]
-    Corrupt {
-        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
-        offset: u64,
-        /// The violated rule.
-        error: InflateError,
-    },
-}
 
 /// The content of a gzip stream of one member or many.
 ///

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use crate::bounds::part;
 use crate::error::DecodeError;
+pub use crate::error::ZstdError;
 use crate::pool::{JobHandle, Permit, Pool, PooledBuf};
 use batch::{Batch, CompressedSource as _, FrameReader};
 use decode::{SequentialDecoder, decode};
@@ -36,26 +37,6 @@ const CONTENT: usize = 12 * BATCH;
 
 /// Decoded bytes per piece when decoding in order.
 const PIECE: usize = 256 << 10;
-
-/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ZstdError {
-    /// The stream ends inside a frame. Kind [`io::ErrorKind::UnexpectedEof`].
-    #[error("the zstd data end early, after {length} bytes")]
-    Truncated {
-        /// Compressed bytes in the stream.
-        length: u64,
-    },
-    /// The stream is not valid zstd. Kind [`io::ErrorKind::InvalidData`].
-    #[error("the zstd data are damaged near byte {offset} ({error})")]
-    Corrupt {
-        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
-        offset: u64,
-        /// The error of the zstd library.
-        error: io::Error,
-    },
-}
 
 /// The content of a zstd stream of one frame or many.
 ///
