@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use self::server::{Reply, Server};
 use super::*;
+use crate::image::source::SourceErrorKind;
 use crate::image::verify::Verified;
 use crate::model::Environment;
 use crate::model::Limits;

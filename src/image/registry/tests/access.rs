@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::image::source::SourceErrorKind;
 
 /// `u:p`.
 const PASSWORD: Option<&str> = Some(r#"{"auth": "dTpw"}"#);

@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
 use super::*;
+use crate::image::source::SourceErrorKind;
 
 const KEY: &str = include_str!("certs/self-signed.key");
 /// For 127.0.0.1, until 2120.
