@@ -13,189 +13,114 @@ use super::Value;
 pub(crate) const SECRET: &str = "<secret>";
 
 /// Words of names whose values are secrets.
-const WORDS: &[&str] = &[
-    "AUTHORIZATION",
-    "BEARER",
-    "COOKIE",
-    "CREDENTIAL",
-    "CREDS",
-    "JWT",
-    "PASSCODE",
-    "PASSWORDS",
-    "SECRETS",
-    "SIGNATURE",
-];
+const WORDS: &str = "AUTHORIZATION BEARER COOKIE CREDENTIAL CREDS JWT PASSCODE PASSWORDS SECRETS SIGNATURE";
 
 /// Ends of such words, which some names do not separate: `DBPASSWORD`.
-const ENDS: &[&str] =
-    &["ACCESSKEY", "APIKEY", "APIKEYS", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETKEY"];
+const ENDS: &str = "ACCESSKEY APIKEY APIKEYS CREDENTIALS PASSPHRASE PASSWD PASSWORD SECRET SECRETKEY TOKEN";
 
 /// Words of keys that are secrets, in names of any case.
-const SECRET_KEYS: &[&str] = &[
-    "ACCESS",
-    "ACCOUNT",
-    "API",
-    "AUTH",
-    "DEPLOY",
-    "ENCRYPTION",
-    "LICENSE",
-    "MASTER",
-    "PRIVATE",
-    "SECRET",
-    "SERVICE",
-    "SHARED",
-    "SIGNING",
-    "SSH",
-    "STORAGE",
-    "SUBSCRIPTION",
-];
+const SECRET_KEYS: &str = "ACCESS ACCOUNT API AUTH DEPLOY ENCRYPTION LICENSE MASTER PRIVATE SECRET SERVICE SHARED \
+    SIGNING SSH STORAGE SUBSCRIPTION";
 
 /// Words of keys and tokens that are none: of a data set, of a vocabulary, or public.
-const PUBLIC_KINDS: &[&str] = &[
-    "AUDIO",
-    "BOS",
-    "CACHE",
-    "CLS",
-    "DATA",
-    "EOS",
-    "FIRST",
-    "FOREIGN",
-    "GPG",
-    "GROUP",
-    "HOST",
-    "IMAGE",
-    "JSON",
-    "LABEL",
-    "LAST",
-    "MASK",
-    "MAX",
-    "MIN",
-    "NEW",
-    "NEXT",
-    "NUM",
-    "PAD",
-    "PARTITION",
-    "PER",
-    "PRIMARY",
-    "PUBLIC",
-    "QUERY",
-    "SEP",
-    "SORT",
-    "SPECIAL",
-    "STOP",
-    "TEXT",
-    "UNK",
-    "VALUE",
-    "VIDEO",
-];
+const PUBLIC_KINDS: &str = "AUDIO BOS CACHE CLS DATA EOS FIRST FOREIGN GPG GROUP HOST IMAGE JSON LABEL LAST MASK MAX \
+    MIN NEW NEXT NUM PAD PARTITION PER PRIMARY PUBLIC QUERY SEP SORT SPECIAL STOP TEXT UNK VALUE VIDEO";
 
 /// First words of names of switches.
-const SWITCHES: &[&str] =
-    &["ALLOW", "DISABLE", "DISABLED", "ENABLE", "HAS", "IS", "NO", "SKIP", "USE", "WITH", "WITHOUT"];
+const SWITCHES: &str = "ALLOW DISABLE DISABLED ENABLE HAS IS NO SKIP USE WITH WITHOUT";
 
 /// Last words of names whose values describe a secret but are not one.
-const ABOUT: &[&str] = &[
-    "BACKEND", "BUDGET", "COUNT", "DIM", "DIR", "ENABLED", "ENDPOINT", "FILE", "FORMAT", "HEADS", "HOST", "ID", "IDS",
-    "INDEX", "LENGTH", "LIMIT", "METHOD", "MODE", "NAME", "NORM", "PATH", "POLICY", "PORT", "PROVIDER", "REGISTRY",
-    "SERVER", "SIZE", "SOCK", "STDIN", "TIMEOUT", "TTL", "TYPE", "URI", "URL", "VERSION",
-];
+const ABOUT: &str = "BACKEND BUDGET COUNT DIM DIR ENABLED ENDPOINT FILE FORMAT HEADS HOST ID IDS INDEX LENGTH LIMIT \
+    METHOD MODE NAME NORM PATH POLICY PORT PROVIDER REGISTRY SERVER SIZE SOCK STDIN TIMEOUT TTL TYPE URI URL \
+    VERSION";
 
 /// Values that no secret has.
 const PUBLIC: &[&str] = &["", "true", "false", "yes", "no", "on", "off", "none", "null", "...", "***", SECRET];
 
-/// What every text with a secret has, in lower case. Most texts have none of it, and need no pattern.
-const fn hints(first: u8) -> &'static [&'static str] {
-    match first.to_ascii_lowercase() {
-        b'a' => &["aiza", "akia", "asia", "auth"],
-        b'b' => &["bearer"],
-        b'c' => &["cookie", "cred", "curl"],
-        b'e' => &["eyj"],
-        b'g' => &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
-        b'h' => &["hf_"],
-        b'j' => &["jwt"],
-        b'k' => &["key"],
-        b'l' => &["login"],
-        b'm' => &["mysql"],
-        b'n' => &["npm_", "nvapi-"],
-        b'p' => &["pass", "pat ", "pat\"", "pat-", "pat=", "pat_", "pat:", "private", "pwd", "pypi-"],
-        b's' => &["secret", "sig", "sk-"],
-        b't' => &["token"],
-        b'x' => &["xox"],
-        b'@' => &["@"],
-        _ => &[],
-    }
+/// Declares a regular expression that is compiled on first use.
+macro_rules! pattern {
+    ($(#[$about:meta])* $name:ident, $text:expr) => {
+        $(#[$about])*
+        #[expect(clippy::expect_used, reason = "a constant pattern, compiled by every test")]
+        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($text).expect("a valid pattern"));
+    };
 }
 
-/// A value at the start of a text: quoted, in escaped quotes, cut off, an object, a substitution, or up to what ends a word of a
-/// shell or a URL. A word may have quoted parts.
-const VALUE: &str = concat!(
-    r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|(?:"(?:[^"\\]|\\.)*"|'[^']*')(?:"[A-Za-z0-9$_][^"]*"|'[A-Za-z0-9$_][^']*')*"#,
-    r#"|"[^"]*$|'[^']*$|\{[^{}\r\n]*\}|`[^`\r\n]*`"#,
-    r#"|(?:[^ \t\r\n"'&;|\\]|\\ |"[A-Za-z0-9$_][^"\r\n]*"|'[A-Za-z0-9$_][^'\r\n]*')+)"#,
+pattern!(
+    /// What every text with a secret has. Most texts have none of it, and need no other pattern.
+    HINT,
+    concat!(
+        r#"(?i-u:@|aiza|akia|asia|auth|bearer|cookie|cred|curl|eyj|gh[oprsu]_|hf_|jwt|key|login|mysql|npm_|nvapi-|pass|pat[ "=_:-]"#,
+        "|private|pwd|pypi-|secret|sig|sk-|token|xox)"
+    )
 );
 
-/// Tokens by their form, and private keys.
-const TOKEN: &str = concat!(
-    r"(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|dckr_pat_|nvapi-)[A-Za-z0-9_-]{16,}|sk-(?:[a-z]+-)?[A-Za-z0-9_]{16,}[A-Za-z0-9_-]*",
-    r"|(?:hf_|npm_)[A-Za-z0-9]{16,}|pypi-[A-Za-z0-9_-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}",
-    r"|AIza[A-Za-z0-9_-]{30,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+pattern!(
+    /// A value at the start of a text: quoted, in escaped quotes, cut off, an object, a substitution, or up to what ends a word of a
+    /// shell or a URL. A word may have quoted parts.
+    VALUE,
+    concat!(
+        r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|(?:"(?:[^"\\]|\\.)*"|'[^']*')(?:"[A-Za-z0-9$_][^"]*"|'[A-Za-z0-9$_][^']*')*"#,
+        r#"|"[^"]*$|'[^']*$|\{[^{}\r\n]*\}|`[^`\r\n]*`"#,
+        r#"|(?:[^ \t\r\n"'&;|\\]|\\ |"[A-Za-z0-9$_][^"\r\n]*"|'[A-Za-z0-9$_][^'\r\n]*')+)"#,
+    )
 );
 
-/// The user and the password of a URL.
-const USERINFO: &str = r#"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://)(?P<value>[^ \t\r\n/?#'"<>]+)@"#;
-
-/// A name, and what separates it from its value in a shell, in Python, in JSON and in YAML.
-const NAME: &str = r#"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>=|[ \t]+=[ \t]*|\\*["']\][ \t]*=[ \t]*|\\*["']?[ \t]*:[ \t]+|\\*["']:)"#;
-
-/// An option whose value is the next word, also of a list in JSON or as Docker prints it.
-const OPTION: &str =
-    r#"(?:^|[ \t\r\n"'\[,(])--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<between>\\*["']?(?:,[ \t]*|(?:[ \t]|\\\r?\n)+))"#;
-
-/// The old form of `ENV`, and csh's `setenv`.
-const SETENV: &str = r"(?-u:\b)(?:ENV|setenv)[ \t]+(?P<name>[A-Za-z0-9_]+)(?P<between>[ \t]+)";
-
-/// A header of HTTP.
-const HEADER: &str = concat!(
-    r"(?P<before>(?-u:\b)(?i-u:(?:(?:proxy-)?authorization|x-[a-z-]*(?:key|token|auth|secret)[a-z-]*|private-token",
-    r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:api-?key|basic|bearer|digest|key|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
+pattern!(
+    /// Tokens by their form, and private keys.
+    TOKEN,
+    concat!(
+        r"(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|dckr_pat_|nvapi-)[A-Za-z0-9_-]{16,}|sk-(?:[a-z]+-)?[A-Za-z0-9_]{16,}[A-Za-z0-9_-]*",
+        r"|(?:hf_|npm_)[A-Za-z0-9]{16,}|pypi-[A-Za-z0-9_-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}",
+        r"|AIza[A-Za-z0-9_-]{30,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
+        r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+    )
 );
 
-/// Options and words of programs whose names do not show that a password follows: `curl -u USER:PASSWORD`,
-/// `login … -p PASSWORD`.
-const PROGRAM: &str = concat!(
-    r#"(?P<before>(?-u:\b)(?:curl[ \t](?:[^;&|\n]*?[ \t])?(?:-u|--user)[ \t=]*["']?[^ \t\r\n:"']+:"#,
-    r"|sshpass[ \t]+-p[ \t]*|(?:docker|helm|nerdctl|oc|podman|skopeo)[ \t]+login[ \t](?:[^;&|\n]*?[ \t])?-p[ \t]+",
-    r"|mysql(?:admin|dump)?[ \t](?:[^;&|\n]*?[ \t])?-p|wandb[ \t]+login[ \t]+(?:--[a-z]+[ \t]+)?",
-    r#"|login[ \t]+[^ \t\r\n]+[ \t]+password[ \t]+))(?P<value>[^ \t\r\n"';&|\\-][^ \t\r\n"';&|\\]*)"#,
+pattern!(
+    /// The user and the password of a URL.
+    USERINFO,
+    r#"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://)(?P<value>[^ \t\r\n/?#'"<>]+)@"#
 );
 
-/// The patterns, compiled.
-struct SecretPatterns {
-    token: Regex,
-    userinfo: Regex,
-    header: Regex,
-    program: Regex,
-    option: Regex,
-    setenv: Regex,
-    name: Regex,
-    value: Regex,
-}
+pattern!(
+    /// A name, and what separates it from its value in a shell, in Python, in JSON and in YAML.
+    NAME,
+    r#"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>=|[ \t]+=[ \t]*|\\*["']\][ \t]*=[ \t]*|\\*["']?[ \t]*:[ \t]+|\\*["']:)"#
+);
 
-#[expect(clippy::expect_used, reason = "constant patterns, compiled by every test")]
-static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
-    let compile = |pattern: &str| Regex::new(pattern).expect("a valid pattern");
-    SecretPatterns {
-        token: compile(TOKEN),
-        userinfo: compile(USERINFO),
-        header: compile(HEADER),
-        program: compile(PROGRAM),
-        option: compile(OPTION),
-        setenv: compile(SETENV),
-        name: compile(NAME),
-        value: compile(VALUE),
-    }
-});
+pattern!(
+    /// An option whose value is the next word, also of a list in JSON or as Docker prints it.
+    OPTION,
+    r#"(?:^|[ \t\r\n"'\[,(])--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<between>\\*["']?(?:,[ \t]*|(?:[ \t]|\\\r?\n)+))"#
+);
+
+pattern!(
+    /// The old form of `ENV`, and csh's `setenv`.
+    SETENV,
+    r"(?-u:\b)(?:ENV|setenv)[ \t]+(?P<name>[A-Za-z0-9_]+)(?P<between>[ \t]+)"
+);
+
+pattern!(
+    /// A header of HTTP.
+    HEADER,
+    concat!(
+        r"(?P<before>(?-u:\b)(?i-u:(?:(?:proxy-)?authorization|x-[a-z-]*(?:key|token|auth|secret)[a-z-]*|private-token",
+        r#"|(?:set-)?cookie)[ \t]*:[ \t]*(?:(?:api-?key|basic|bearer|digest|key|token)[ \t]+)?|bearer[ \t]+))(?P<value>[^ \t\r\n"'\\]+)"#,
+    )
+);
+
+pattern!(
+    /// Options and words of programs whose names do not show that a password follows: `curl -u USER:PASSWORD`,
+    /// `login … -p PASSWORD`.
+    PROGRAM,
+    concat!(
+        r#"(?P<before>(?-u:\b)(?:curl[ \t](?:[^;&|\n]*?[ \t])?(?:-u|--user)[ \t=]*["']?[^ \t\r\n:"']+:"#,
+        r"|sshpass[ \t]+-p[ \t]*|(?:docker|helm|nerdctl|oc|podman|skopeo)[ \t]+login[ \t](?:[^;&|\n]*?[ \t])?-p[ \t]+",
+        r"|mysql(?:admin|dump)?[ \t](?:[^;&|\n]*?[ \t])?-p|wandb[ \t]+login[ \t]+(?:--[a-z]+[ \t]+)?",
+        r#"|login[ \t]+[^ \t\r\n]+[ \t]+password[ \t]+))(?P<value>[^ \t\r\n"';&|\\-][^ \t\r\n"';&|\\]*)"#,
+    )
+);
 
 /// Returns true for the name of a variable or an option whose value is a secret, whatever its prefix.
 pub(crate) fn is_secret_name(name: &str) -> bool {
@@ -205,26 +130,30 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     let is_secret = |(index, word): (usize, &&str)| {
         let before = index.checked_sub(1).and_then(|index| words.get(index)).copied();
         let is_last = index + 1 == words.len();
-        let is_public = before.is_some_and(|before| PUBLIC_KINDS.contains(&before));
+        let is_public = before.is_some_and(|before| is_one_of(before, PUBLIC_KINDS));
         match *word {
             "AUTH" | "SIG" => is_last,
             "KEY" | "KEYS" => {
-                let is_of_secrets = before.is_some_and(|before| SECRET_KEYS.contains(&before));
+                let is_of_secrets = before.is_some_and(|before| is_one_of(before, SECRET_KEYS));
                 is_of_secrets || (is_variable && is_last && before.is_some() && !is_public && *word == "KEY")
             }
             // `N_PASS` and `two-pass` count.
-            "PASS" => !before.is_some_and(|before| ["MULTI", "N", "NUM", "ONE", "SINGLE", "TWO"].contains(&before)),
+            "PASS" => !before.is_some_and(|before| is_one_of(before, "MULTI N NUM ONE SINGLE TWO")),
             // A personal access token. NCCL's PAT is an algorithm.
             "PAT" => is_last && before.is_some(),
             "PWD" => is_last && before.is_some_and(|before| before != "OLD"),
             "TOKEN" => !is_public && (is_variable || is_last),
-            _ => WORDS.contains(word) || word.ends_with("TOKEN") || ENDS.iter().any(|end| word.ends_with(end)),
+            _ => is_one_of(word, WORDS) || ENDS.split(' ').any(|end| word.ends_with(end)),
         }
     };
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let is_about = words.len() > 1 && (ABOUT.contains(last) || SWITCHES.contains(first));
+    let is_about = words.len() > 1 && (is_one_of(last, ABOUT) || is_one_of(first, SWITCHES));
     // `AWS_ACCESS_KEY_ID`
     (!is_about || words.ends_with(&["ACCESS", "KEY", "ID"])) && words.iter().enumerate().any(is_secret)
+}
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split(' ').any(|other| other == word)
 }
 
 /// The words of a name in upper case, without digits at their ends: those of `HF_TOKEN2`, of `api-key` and of `authToken`.
@@ -254,18 +183,18 @@ pub(crate) fn shown_value<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
 
 /// A text with `<secret>` in the place of each secret.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
-    if !has_hint(text.as_bytes()) {
+    if !HINT.is_match(text) {
         return Cow::Borrowed(text);
     }
     let mut shown = Cow::Borrowed(text);
     let steps: [fn(&str) -> Option<String>; 7] = [
-        |text: &str| changed(&PATTERNS.token, text, |found, _| token(found)),
-        |text: &str| changed(&PATTERNS.userinfo, text, userinfo),
-        |text: &str| changed(&PATTERNS.header, text, |found, _| behind(found)),
-        |text: &str| changed(&PATTERNS.program, text, |found, _| behind(found)),
-        |text: &str| named(&PATTERNS.option, text),
-        |text: &str| named(&PATTERNS.setenv, text),
-        |text: &str| named(&PATTERNS.name, text),
+        |text: &str| changed(&TOKEN, text, |found, _| token(found)),
+        |text: &str| changed(&USERINFO, text, userinfo),
+        |text: &str| changed(&HEADER, text, |found, _| behind(found)),
+        |text: &str| changed(&PROGRAM, text, |found, _| behind(found)),
+        |text: &str| named(&OPTION, text),
+        |text: &str| named(&SETENV, text),
+        |text: &str| named(&NAME, text),
     ];
     for step in steps {
         if let Some(changed) = step(&shown) {
@@ -273,13 +202,6 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
         }
     }
     shown
-}
-
-fn has_hint(text: &[u8]) -> bool {
-    let is_here = |start: usize, hint: &str| {
-        text.get(start..start + hint.len()).is_some_and(|part| part.eq_ignore_ascii_case(hint.as_bytes()))
-    };
-    text.iter().enumerate().any(|(start, first)| hints(*first).iter().any(|hint| is_here(start, hint)))
 }
 
 /// The words of a command: the word behind an option that takes a secret is one.
@@ -293,7 +215,7 @@ pub(crate) fn conceal_words(words: &[String]) -> Vec<String> {
     }
     // Some programs take a password without an option for it: the words before it identify it.
     let line = if shown.len() > MOST_TELLING { String::new() } else { shown.join("\t") };
-    if let Some(line) = changed(&PATTERNS.program, &line, |found, _| behind(found)) {
+    if let Some(line) = changed(&PROGRAM, &line, |found, _| behind(found)) {
         let words: Vec<_> = line.split('\t').map(str::to_owned).collect();
         return if words.len() == shown.len() { words } else { vec![line.replace('\t', " ")] };
     }
@@ -314,7 +236,7 @@ fn conceal_word(word: &str) -> String {
 
 /// A line of JSON, or another line, with `<secret>` in the place of each secret. What is JSON stays JSON.
 pub(crate) fn conceal_line(line: &str) -> Cow<'_, str> {
-    if !has_hint(line.as_bytes()) {
+    if !HINT.is_match(line) {
         return Cow::Borrowed(line);
     }
     let Ok(value) = serde_json::from_str::<Json>(line) else { return conceal(line) };
@@ -349,44 +271,35 @@ pub(crate) fn concealed(value: &Value) -> Option<Value> {
     if !may_hold(value) {
         return None;
     }
-    let text = |value: &str| match conceal(value) {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(shown) => Some(Value::Text(shown)),
-    };
-    let shown = match value {
-        Value::Text(value) => return text(value),
-        Value::List(values) => {
-            let words: Option<Vec<String>> = values.iter().map(as_text).collect();
-            match words {
-                Some(words) => conceal_words(&words).into(),
-                None => {
-                    Value::List(values.iter().map(|value| concealed(value).unwrap_or_else(|| value.clone())).collect())
-                }
-            }
+    let shown = shown_fact(value, None);
+    (shown != *value).then_some(shown)
+}
+
+fn shown_fact(value: &Value, name: Option<&str>) -> Value {
+    match value {
+        Value::Text(text) => {
+            Value::Text(name.map_or_else(|| conceal(text), |name| shown_value(name, text)).into_owned())
         }
+        Value::List(values) => match values.iter().map(as_text).collect::<Option<Vec<_>>>() {
+            Some(words) => conceal_words(&words).into(),
+            None => Value::List(values.iter().map(|value| shown_fact(value, None)).collect()),
+        },
         Value::Map(values) => {
             // An entry is a variable, or the record of one.
             let variable = values.get("name").and_then(as_text);
-            let entry = |(key, value): (&String, &Value)| {
-                let name = variable.as_ref().filter(|_| key == "value").unwrap_or(key);
-                let shown = match value {
-                    Value::Text(value) => Value::Text(shown_value(name, value).into_owned()),
-                    value => concealed(value).unwrap_or_else(|| value.clone()),
-                };
-                (key.clone(), shown)
-            };
-            Value::Map(values.iter().map(entry).collect())
+            let name = |key| variable.as_deref().filter(|_| key == "value").unwrap_or(key);
+            let shown = values.iter().map(|(key, value)| (key.clone(), shown_fact(value, Some(name(key)))));
+            Value::Map(shown.collect())
         }
-        Value::Bool(_) | Value::Int(_) | Value::Version(_) => return None,
-    };
-    (shown != *value).then_some(shown)
+        Value::Bool(_) | Value::Int(_) | Value::Version(_) => value.clone(),
+    }
 }
 
 fn may_hold(value: &Value) -> bool {
     match value {
-        Value::Text(text) => has_hint(text.as_bytes()),
+        Value::Text(text) => HINT.is_match(text),
         Value::List(values) => values.iter().any(may_hold),
-        Value::Map(values) => values.iter().any(|(key, value)| has_hint(key.as_bytes()) || may_hold(value)),
+        Value::Map(values) => values.iter().any(|(key, value)| HINT.is_match(key) || may_hold(value)),
         Value::Bool(_) | Value::Int(_) | Value::Version(_) => false,
     }
 }
@@ -419,7 +332,7 @@ fn named(pattern: &Regex, text: &str) -> Option<String> {
         if !is_secret_name(&found["name"]) {
             continue;
         }
-        let Some(value) = PATTERNS.value.find(text.get(start..)?) else { continue };
+        let Some(value) = VALUE.find(text.get(start..)?) else { continue };
         let whole = value.as_str();
         let inner = whole.trim_start_matches('\\');
         let inner = inner.strip_prefix(['"', '\'']).unwrap_or(inner);
