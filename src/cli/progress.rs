@@ -263,7 +263,6 @@ mod tests {
     use indicatif::InMemoryTerm;
 
     use super::*;
-    use crate::model::Progress as _;
 
     /// The screen with three bars of the second of two images, and the screen after they are gone.
     fn screens(width: u16) -> (String, String) {

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A container's arrangement.
+/// A container's arrangement. `None` and empty fields mean the engine's default, unless the field documents another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Arrangement {
     /// Name or ID of the image, as the engine knows it.
     pub image: String,
@@ -19,21 +20,23 @@ pub struct Arrangement {
     pub arguments: Vec<String>,
     /// Requested GPUs.
     pub gpus: GpuSelection,
-    /// Way of requesting the GPUs.
-    pub way: GpuWay,
+    /// Way of requesting the GPUs; `None` is the way that the engine supports.
+    pub gpu_way: Option<GpuWay>,
     /// Network mode: `host`, `bridge`, `none`, a network's name.
     pub network: String,
-    /// IPC mode; `None` is the engine's default (a private /dev/shm).
+    /// IPC mode; the engine's default is private.
     pub ipc: Option<String>,
-    /// PID mode; `None` is the engine's default (private).
+    /// PID mode; the engine's default is private.
     pub pid: Option<String>,
-    /// Host name of the container; `None` is the engine's default (on the host's network, the host's name).
+    /// Host name of the container; the engine's default is on the host's network the host's name.
     pub hostname: Option<String>,
-    /// Size of /dev/shm in bytes; `None` is the engine's default (64 MiB).
+    /// Size of /dev/shm in bytes; the engine's default is 64 MiB.
     pub shm_size: Option<u64>,
-    /// Resource limits.
+    /// Resource limits; if empty, locked memory is unlimited where the engine permits it.
     pub ulimits: Vec<Ulimit>,
-    /// Device nodes of the host, by path.
+    /// True if the container gets /dev/infiniband; `None` passes it if this host has it.
+    pub rdma: Option<bool>,
+    /// Other device nodes of the host, by path.
     pub devices: Vec<String>,
     /// Environment variables, which override the image's.
     pub env: Vec<(String, String)>,
@@ -43,12 +46,25 @@ pub struct Arrangement {
     pub user: Option<String>,
     /// Capabilities that are kept, or behind the image's entrypoint added to the engine's default ones.
     pub capabilities: Vec<String>,
-    /// Memory limit in bytes.
+    /// Memory limit in bytes; 0 is unlimited, `None` is three quarters of the engine's memory.
     pub memory: Option<u64>,
-    /// Limit on processes and threads.
+    /// Limit on processes and threads; 0 is unlimited.
     pub pids: u32,
+    /// Policy for fetching the image.
+    pub pull: PullPolicy,
     /// Labels that mark a container of ncclcheck.
     pub labels: Vec<(String, String)>,
+}
+
+/// Policy for fetching the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PullPolicy {
+    /// Fetch the image if the engine does not have it.
+    Missing,
+    /// Never fetch the image.
+    Never,
+    /// Always fetch the image.
+    Always,
 }
 
 /// What a container does with the image's entrypoint, and so how much it may do itself.
@@ -187,13 +203,14 @@ pub(super) mod tests {
             python: "python3".to_owned(),
             arguments: vec!["-c".to_owned(), "print('it')".to_owned()],
             gpus: GpuSelection::These(vec!["0".to_owned(), "2".to_owned()]),
-            way: GpuWay::Request,
+            gpu_way: Some(GpuWay::Request),
             network: "host".to_owned(),
             ipc: Some("host".to_owned()),
             pid: None,
             hostname: None,
             shm_size: Some(8 << 30),
             ulimits: vec!["memlock=-1".parse().unwrap()],
+            rdma: None,
             devices: vec!["/dev/infiniband".to_owned()],
             env: vec![("NCCL_DEBUG".to_owned(), "WARN".to_owned())],
             volumes: vec!["/data:/data:ro".to_owned()],
@@ -201,6 +218,7 @@ pub(super) mod tests {
             capabilities: vec!["IPC_LOCK".to_owned()],
             memory: Some(1 << 30),
             pids: 4096,
+            pull: PullPolicy::Missing,
             labels: vec![("io.ncclcheck.owner".to_owned(), "x".to_owned())],
         }
     }

@@ -7,10 +7,10 @@ use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
 pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     let mut line = CommandLine("docker run --rm --interactive".to_owned());
-    match arrangement.way {
-        GpuWay::Request => line.option("--gpus", &arrangement.gpus),
-        GpuWay::Cdi => line.options("--device", arrangement.gpus.cdi_names()),
-        GpuWay::Devices | GpuWay::None => {}
+    match arrangement.gpu_way {
+        Some(GpuWay::Request) => line.option("--gpus", &arrangement.gpus),
+        Some(GpuWay::Cdi) => line.options("--device", arrangement.gpus.cdi_names()),
+        Some(GpuWay::Devices | GpuWay::None) | None => {}
     }
     line.options("--device", &arrangement.devices);
     line.option("--network", &arrangement.network);
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn gpus_by_cdi_name() {
-        let cdi = Arrangement { way: GpuWay::Cdi, gpus: GpuSelection::Count(2), ..plain() };
+        let cdi = Arrangement { gpu_way: Some(GpuWay::Cdi), gpus: GpuSelection::Count(2), ..plain() };
         let line = docker_run(&cdi, "a file");
         assert!(line.contains("--device nvidia.com/gpu=0 --device nvidia.com/gpu=1 ") && line.ends_with("< 'a file'"));
-        assert!(!docker_run(&Arrangement { way: GpuWay::None, ..plain() }, "p").contains("gpu"));
+        assert!(!docker_run(&Arrangement { gpu_way: Some(GpuWay::None), ..plain() }, "p").contains("gpu"));
     }
 }

@@ -26,7 +26,7 @@ mod tail;
 mod watchdog;
 pub mod wire;
 
-pub use container::{ContainerOptions, DEFAULT_PIDS};
+pub use container::DEFAULT_PIDS;
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
 pub use session::{EquivalentCommand, PreparedSession, Session, command_line, in_place};

@@ -3,10 +3,11 @@
 //!
 //! ```no_run
 //! use ncclcheck::image::source::AccessOptions;
-//! use ncclcheck::probe::{ContainerOptions, Interrupt, ProbeError, ProbePlan, Session};
+//! use ncclcheck::probe::arrangement::Arrangement;
+//! use ncclcheck::probe::{Interrupt, ProbeError, ProbePlan, Session};
 //!
 //! fn probe(engine: &AccessOptions) -> Result<(), ProbeError> {
-//!     let session = Session::open(engine, ContainerOptions::new("pytorch/pytorch:latest"))?;
+//!     let session = Session::open(engine, Arrangement::new("pytorch/pytorch:latest"))?;
 //!     let recording = session.prepare()?.run(ProbePlan::default_steps(), &[], &Interrupt::default(), &mut ())?;
 //!     println!("{} steps", recording.steps.len());
 //!     Ok(())
@@ -19,9 +20,9 @@ use std::time::Instant;
 use crate::image::source::AccessOptions;
 use crate::model::conceal_words;
 
-use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
-use super::container::{ContainerOptions, shown};
-use super::engine::{self, Held, Launcher, Offers, PullPolicy};
+use super::arrangement::{Arrangement, EntrypointUse, GpuWay, PullPolicy};
+use super::container::shown;
+use super::engine::{self, Held, Launcher, Offers};
 use super::finish::finish;
 use super::isolation::{self, Way};
 use super::observer::{Follower, Interrupt, Observer};
@@ -41,7 +42,9 @@ const PAYLOAD: &str = "payload.py";
 #[derive(Debug)]
 pub struct Session {
     launcher: Launcher,
-    options: ContainerOptions,
+    /// As it was asked for.
+    options: Arrangement,
+    /// On this engine.
     arrangement: Arrangement,
 }
 
@@ -59,9 +62,9 @@ const BYPASSED: &str = "the probe's program replaces it unless --entrypoint imag
 
 impl Session {
     /// Connects to the first engine that answers. Does not fetch or run anything.
-    pub fn open(engine: &AccessOptions, options: ContainerOptions) -> Result<Self, ProbeError> {
+    pub fn open(engine: &AccessOptions, options: Arrangement) -> Result<Self, ProbeError> {
         let launcher = Launcher::connect(engine)?;
-        let arrangement = options.arrangement(launcher.offers());
+        let arrangement = options.on(launcher.offers());
         Ok(Self { launcher, options, arrangement })
     }
 
@@ -118,7 +121,7 @@ impl PreparedSession {
             image: options.image,
             image_id,
             command: command::docker_run(&shown(&arrangement), PAYLOAD),
-            gpus: arrangement.way != GpuWay::None,
+            gpus: arrangement.gpu_way != Some(GpuWay::None),
             steps: steps.clone(),
             requested: engine::requested(&arrangement),
             given: None,
@@ -173,7 +176,7 @@ pub struct EquivalentCommand {
 /// Returns the command line for these options. Does not fetch or run anything.
 pub fn command_line(
     engine: &AccessOptions,
-    options: &ContainerOptions,
+    options: &Arrangement,
     plan: &ProbePlan,
 ) -> Result<EquivalentCommand, ProbeError> {
     let (offers, held, unasked) = match Launcher::connect(engine) {
@@ -183,7 +186,7 @@ pub fn command_line(
         }
         Err(error) => (Offers { is_local: true, ..Offers::default() }, Held::default(), Some(error)),
     };
-    let mut arrangement = options.arrangement(&offers);
+    let mut arrangement = options.on(&offers);
     add_device_nodes(&mut arrangement, &held)?;
     arrangement.arguments = payload::start(&payload::program(), &plan.json());
     Ok(EquivalentCommand { text: command::docker_run(&arrangement, PAYLOAD), unasked })
@@ -191,7 +194,7 @@ pub fn command_line(
 
 /// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.
 fn add_device_nodes(arrangement: &mut Arrangement, held: &Held) -> Result<(), ProbeError> {
-    if arrangement.way != GpuWay::Devices {
+    if arrangement.gpu_way != Some(GpuWay::Devices) {
         return Ok(());
     }
     devices::add(arrangement, held.library_path.as_deref()).map_err(ProbeError::DeviceNodes)

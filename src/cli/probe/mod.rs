@@ -12,11 +12,10 @@ use crate::image::source::AccessOptions;
 use crate::judge::Verdict;
 use crate::judge::rules::Rule;
 use crate::model::{Environment, SandboxState, cause};
+use crate::probe::arrangement::Arrangement;
 use crate::probe::engine::Launcher;
 use crate::probe::recording::Recording;
-use crate::probe::{
-    self, ContainerOptions, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload,
-};
+use crate::probe::{self, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload};
 use crate::report::{Format, Report, ReportRun, Style};
 
 use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
@@ -230,7 +229,7 @@ impl ImageRun<'_> {
         Ok(Session::open(self.options, self.container(image)?)?)
     }
 
-    fn container(&self, image: &str) -> Result<ContainerOptions, CliError> {
+    fn container(&self, image: &str) -> Result<Arrangement, CliError> {
         plan::container(image, self.launch, self.process, self.env)
     }
 }

@@ -8,15 +8,14 @@ use crate::document::read_text;
 use crate::image::reference::transport_of;
 use crate::model::Limits;
 use crate::model::Owner;
-use crate::probe::arrangement::{EntrypointUse, GpuWay};
-use crate::probe::engine;
+use crate::probe::ProbePlan;
+use crate::probe::arrangement::{Arrangement, EntrypointUse, GpuWay, PullPolicy};
 use crate::probe::expect::{Expectations, ExpectedRun};
 use crate::probe::isolation::{self, Share, Way};
 use crate::probe::plan::{SleepRank, WhatIf};
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::FORCED_NETWORK;
 use crate::probe::wire::what_if::WhatIfBody;
-use crate::probe::{ContainerOptions, ProbePlan};
 
 use super::super::CliError;
 use super::super::args::probe::{
@@ -115,11 +114,11 @@ pub(super) fn image_name(text: &str) -> Result<String, CliError> {
     Ok(text.to_owned())
 }
 
-const fn pull(pull: PullChoice) -> engine::PullPolicy {
+const fn pull(pull: PullChoice) -> PullPolicy {
     match pull {
-        PullChoice::Missing => engine::PullPolicy::Missing,
-        PullChoice::Never => engine::PullPolicy::Never,
-        PullChoice::Always => engine::PullPolicy::Always,
+        PullChoice::Missing => PullPolicy::Missing,
+        PullChoice::Never => PullPolicy::Never,
+        PullChoice::Always => PullPolicy::Always,
     }
 }
 
@@ -129,8 +128,8 @@ pub(super) fn container(
     launch: &LaunchArgs,
     process: &ProcessArgs,
     env: &[String],
-) -> Result<ContainerOptions, CliError> {
-    let mut options = ContainerOptions::new(image_name(image)?);
+) -> Result<Arrangement, CliError> {
+    let mut options = Arrangement::new(image_name(image)?);
     if let Some(python) = &process.python {
         options.python.clone_from(python);
     }

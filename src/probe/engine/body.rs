@@ -75,7 +75,7 @@ pub(in super::super) fn requested(arrangement: &Arrangement) -> Option<serde_jso
 }
 
 fn device_request(arrangement: &Arrangement) -> Option<DeviceRequest> {
-    match arrangement.way {
+    match arrangement.gpu_way? {
         GpuWay::Request => {
             let (count, ids) = match &arrangement.gpus {
                 GpuSelection::All => (Some(-1), None),

@@ -9,8 +9,8 @@ use crate::document::shipped;
 use crate::image::daemon::{EngineError, EngineErrorKind};
 
 use super::super::ProbeError;
-use super::super::arrangement::{Arrangement, GpuWay};
-use super::{Offers, PullPolicy};
+use super::super::arrangement::{Arrangement, GpuWay, PullPolicy};
+use super::Offers;
 
 /// A row of the table `engines.yaml`: the explanation of messages that contain all of `words`, in any case.
 #[derive(Debug, Deserialize)]
@@ -35,7 +35,10 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &O
         Some(known) => (format!("\n  cause: {}", known.cause), Some(known.help.clone())),
         None => (String::new(), None),
     };
-    if arrangement.way == GpuWay::Request && lower.contains("device driver") && offers.cdi.is_none() && offers.is_local
+    if arrangement.gpu_way == Some(GpuWay::Request)
+        && lower.contains("device driver")
+        && offers.cdi.is_none()
+        && offers.is_local
     {
         let nodes = std::path::Path::new("/dev/nvidiactl").exists();
         let seen = if nodes { "" } else { "; this machine has no /dev/nvidiactl, so no NVIDIA driver is loaded" };

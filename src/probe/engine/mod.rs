@@ -16,7 +16,7 @@ use futures_util::TryStreamExt as _;
 use crate::image::daemon::{Engine, EngineErrorKind, ask};
 use crate::image::source::AccessOptions;
 
-use super::arrangement::GpuWay;
+use super::arrangement::{GpuWay, PullPolicy};
 use super::{LABEL, ProbeError};
 
 pub(super) use body::requested;
@@ -59,17 +59,6 @@ impl Offers {
         let is_podman = self.engine.starts_with("Podman");
         if is_podman || self.cdi.as_ref().is_some_and(has_cdi) { GpuWay::Cdi } else { GpuWay::Request }
     }
-}
-
-/// Policy for fetching the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PullPolicy {
-    /// Fetch the image if the engine does not have it.
-    Missing,
-    /// Never fetch the image.
-    Never,
-    /// Always fetch the image.
-    Always,
 }
 
 /// An image in the engine's store.
