@@ -106,6 +106,11 @@ fn compare(left: &str, operator: &str, right: &str) -> Option<bool> {
         (Some(left), Some(right)) => left.cmp(&right),
         _ => left.cmp(right),
     };
+    is_met(operator, order)
+}
+
+/// Returns true if an operator admits the order of its sides; `None` for another operator than those of order.
+pub(super) fn is_met(operator: &str, order: Ordering) -> Option<bool> {
     Some(match operator {
         "==" | "===" => order == Ordering::Equal,
         "!=" => order != Ordering::Equal,

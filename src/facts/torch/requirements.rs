@@ -9,7 +9,7 @@ use crate::rootfs::RootFs;
 use super::super::python::Python;
 use super::super::{Context, Facts, key, pattern};
 use super::interpreter::{machine_of, with_python};
-use super::marker::MarkerEnvironment;
+use super::marker::{MarkerEnvironment, is_met};
 
 pattern!(REQUIREMENT, r"(?m)^Requires-Dist: *([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])? *([^;\r\n]*)(?:;([^\r\n]*))?");
 pattern!(TYPING_EXTENSIONS, r"(?m)^(?:from typing_extensions import (\([^)]*\)|[^\r\n]*)|import typing_extensions\b)");
@@ -182,17 +182,11 @@ fn meets(version: &str, specifier: &str) -> bool {
         }
         let Some(order) = Version::parse(wanted).map(|wanted| have.cmp(&wanted)) else { return true };
         match operator {
-            "==" | "===" => order == Ordering::Equal,
-            "!=" => order != Ordering::Equal,
-            "<" => order == Ordering::Less,
-            "<=" => order != Ordering::Greater,
-            ">" => order == Ordering::Greater,
-            ">=" => order != Ordering::Less,
             "~=" => {
                 let prefix = wanted.rsplit_once('.').map_or(wanted, |(prefix, _)| prefix);
                 order != Ordering::Less && version.starts_with(prefix)
             }
-            _ => true,
+            _ => is_met(operator, order).unwrap_or(true),
         }
     })
 }

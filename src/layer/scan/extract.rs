@@ -48,7 +48,7 @@ pub(super) trait FileContent {
     type Error;
 
     /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file. In a
-    /// hole, which reads as zeros, the bytes may begin after `place`, but not among the first [`HEAD`] bytes of the file.
+    /// hole, which reads as zeros, the bytes may begin after `place`; those of a medium that can only read on, before it.
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
 
     /// Returns the bytes of a range, fewer at the end of the file, and begins again: the next read may be anywhere.
@@ -69,14 +69,22 @@ pub(super) fn look<C: FileContent>(
     limits: &Limits,
 ) -> Result<Vec<Result<Found, Gap>>, C::Error> {
     let mut head = Vec::new();
+    // Bytes behind a hole at the beginning of the file.
+    let mut behind = None;
     while head.len() < HEAD {
-        let (_, bytes) = content.read(head.len() as u64)?;
+        let (offset, bytes) = content.read(head.len() as u64)?;
         if bytes.is_empty() {
             break;
         }
-        head.extend_from_slice(bytes);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        head.resize(start.min(HEAD), 0);
+        if start < HEAD {
+            head.extend_from_slice(bytes);
+        } else {
+            behind = Some((offset, bytes.to_vec()));
+        }
     }
-    let mut running = Running::start(extractors, entry, &head, 0, limits);
+    let mut running = Running::start(extractors, entry, &head, limits);
     if entry.size >= LARGE
         && let Some(range) = ElfSections::wanted_by(&head).filter(|range| range.end <= entry.size)
         && let Some(table) = content.peek(range.clone())?
@@ -91,6 +99,10 @@ pub(super) fn look<C: FileContent>(
     }
     running.push(0, &head);
     let mut at = head.len() as u64;
+    if let Some((offset, bytes)) = behind {
+        running.push(offset, &bytes);
+        at = offset + bytes.len() as u64;
+    }
     while let Some(place) = running.next(at) {
         let (offset, bytes) = content.read(place)?;
         if bytes.is_empty() {
@@ -103,17 +115,15 @@ pub(super) fn look<C: FileContent>(
 }
 
 /// The extractors that inspect one file.
-pub(super) struct Running {
+struct Running {
     path: String,
     collectors: Vec<(&'static str, Box<dyn Collect>)>,
     failed: Vec<Gap>,
 }
 
 impl Running {
-    /// Starts every extractor that selects the file. `head` begins at offset `at`; only at 0 does it hold the leading
-    /// bytes.
-    pub(super) fn start(extractors: &[Extractor], entry: &Entry, head: &[u8], at: u64, limits: &Limits) -> Self {
-        let head = if at == 0 { head } else { &[] };
+    /// Starts every extractor that selects the file.
+    fn start(extractors: &[Extractor], entry: &Entry, head: &[u8], limits: &Limits) -> Self {
         let collectors = extractors
             .iter()
             .filter(|extractor| (extractor.wants)(entry, head))
@@ -123,15 +133,10 @@ impl Running {
     }
 
     /// Offset of the first byte from `at` on that an extractor needs.
-    pub(super) fn next(&self, at: u64) -> Option<u64> {
+    fn next(&self, at: u64) -> Option<u64> {
         // An extractor that panics here panics again when it gets bytes, and is reported then.
         let next = |collector: &dyn Collect| catch_unwind(AssertUnwindSafe(|| collector.next(at))).unwrap_or(Some(at));
         self.collectors.iter().filter_map(|(_, collector)| next(&**collector)).min()
-    }
-
-    /// Returns true when no extractor needs more bytes.
-    pub(super) const fn is_idle(&self) -> bool {
-        self.collectors.is_empty()
     }
 
     /// Passes on the positions of an ELF file's sections.
@@ -142,7 +147,7 @@ impl Running {
     }
 
     /// Passes on bytes. A failing extractor only loses its own finding.
-    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) {
         let (path, failed) = (&self.path, &mut self.failed);
         self.collectors.retain_mut(|(name, collector)| {
             let pushed = catch_unwind(AssertUnwindSafe(|| collector.push(offset, bytes)));
@@ -154,7 +159,7 @@ impl Running {
         });
     }
 
-    pub(super) fn finish(self) -> Vec<Result<Found, Gap>> {
+    fn finish(self) -> Vec<Result<Found, Gap>> {
         let path = &self.path;
         let answers = self.collectors.into_iter().filter_map(|(name, collector)| {
             let answer = catch_unwind(AssertUnwindSafe(|| collector.finish()));
@@ -205,7 +210,7 @@ mod tests {
             Extractor { name: "text", wants: |_, _| true, start: |_, _| Box::new(Gather(Vec::new())) },
         ];
         let entry = Entry { path: "a".into(), kind: EntryKind::File, mode: 0, owner: None, size: 6 };
-        let mut running = Running::start(&extractors, &entry, b"abc", 0, &Limits::default());
+        let mut running = Running::start(&extractors, &entry, b"abc", &Limits::default());
         running.push(0, b"abc");
         running.push(3, b"def");
         let [Ok(Found::Text(text)), Err(gap)] = &*running.finish() else { panic!("two answers") };

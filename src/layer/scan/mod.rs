@@ -32,7 +32,7 @@ use unpack::pipe::{Pipe, PipeWriter, pipe};
 use unpack::pool::Pool;
 
 use decompress::BoundedDecoder;
-use extract::{Extractor, Running};
+use extract::{Extractor, FileContent, look};
 use order::Place;
 
 pub use decompress::{Compression, CompressionError, DecompressError};
@@ -209,7 +209,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
             opaque.push(entry.path.child(OPAQUE));
         }
         if entry.kind == EntryKind::File && entry.size > 0 {
-            let answers = extract(&mut tar, &entry, limits)?;
+            let answers = look(&mut tar, EXTRACTORS, &entry, limits)?;
             texts += text::bytes(&answers, entry.size);
             text::within(texts, limits).map_err(|over| ScanError::Limit(over.advice()))?;
             if !answers.is_empty() {
@@ -252,44 +252,13 @@ fn digest_of(mut bytes: Pipe) -> io::Result<Digest> {
     }
 }
 
-/// Passes the content of a file to every extractor that selects it.
-fn extract<R: TarInput>(
-    tar: &mut TarReader<'_, R>,
-    entry: &Entry,
-    limits: &Limits,
-) -> Result<Vec<Result<Found, Gap>>, TarError<R::Error>> {
-    // The leading bytes decide which extractors select the file. Chunks may be cut anywhere, so these bytes are
-    // gathered first.
-    let mut head = Vec::new();
-    let mut at = 0;
-    while head.len() < extract::HEAD {
-        let Some(chunk) = tar.chunk()? else { break };
-        if head.is_empty() {
-            at = chunk.offset;
-        } else if at + head.len() as u64 != chunk.offset {
-            // A hole follows, so what comes after it is not a leading byte.
-            let mut running = Running::start(EXTRACTORS, entry, &head, at, limits);
-            running.push(at, &head);
-            running.push(chunk.offset, chunk.bytes);
-            return rest(tar, running);
-        }
-        head.extend_from_slice(chunk.bytes);
-    }
-    let mut running = Running::start(EXTRACTORS, entry, &head, at, limits);
-    running.push(at, &head);
-    rest(tar, running)
-}
+/// The content of the current member, which can only be read on.
+impl<R: TarInput> FileContent for TarReader<'_, R> {
+    type Error = TarError<R::Error>;
 
-fn rest<R: TarInput>(
-    tar: &mut TarReader<'_, R>,
-    mut running: Running,
-) -> Result<Vec<Result<Found, Gap>>, TarError<R::Error>> {
-    if !running.is_idle() {
-        while let Some(chunk) = tar.chunk()? {
-            running.push(chunk.offset, chunk.bytes);
-        }
+    fn read(&mut self, _place: u64) -> Result<(u64, &[u8]), Self::Error> {
+        Ok(self.chunk()?.map_or((0, &[]), |chunk| (chunk.offset, chunk.bytes)))
     }
-    Ok(running.finish())
 }
 
 /// Passes on the unpacked bytes, and hashes them.
