@@ -2,26 +2,21 @@
 //! runs them for hours (`fuzz/run`), and `cargo test` for a moment.
 
 use std::cell::RefCell;
-use std::io::{self, Cursor, Read, Write as _};
-use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::{fs, path::Path};
 
-use flate2::{Compression, write::GzEncoder};
 use ncclcheck::check::probed::Probed;
 use ncclcheck::image::dockerfile::Dockerfile;
 use ncclcheck::judge::{PolicyText, Rulebook};
 use ncclcheck::layer::cache::{DEFAULT_BOUND, LocalCache, ScanCache, ScanKey};
-use ncclcheck::layer::scan::{Annotations, Ranged, scan_partly};
-use ncclcheck::model::{BlobRef, Limits, NoProgress, Progress as _};
+use ncclcheck::model::{BlobRef, Limits};
 use ncclcheck::probe::expect::ExpectedRun;
 use ncclcheck::probe::find_symptoms;
 use ncclcheck::probe::recording::Recording;
 use ncclcheck::report::{Stored, StoredRules};
-use unpack::pipe::{Cancel, Pipe};
+use unpack::pipe::Pipe;
 
 use super::engine::{self, Engine};
-use super::world::{self, ENTRYPOINT, Part, World, digest, tar_of};
+use super::world::{self, ENTRYPOINT, Part, World, digest};
 
 /// A reader of hostile bytes.
 pub struct Target {
@@ -104,20 +99,6 @@ pub const TARGETS: &[Target] = &[
         name: "pth",
         input: Input::Part(Part::File(package!("hostile.pth"))),
         seeds: &[Seed::Text("import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n")],
-    },
-    Target {
-        name: "estargz",
-        input: Input::Other(estargz),
-        seeds: &[Seed::Text(
-            r#"{"version":1,"entries":[{"name":"etc/","type":"dir","mode":493},{"name":"etc/x","type":"reg","size":3,"offset":0,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","chunkOffset":0,"chunkSize":3},{"name":"l","type":"symlink","linkName":"etc/x"}]}"#,
-        )],
-    },
-    Target {
-        name: "zstd_chunked",
-        input: Input::Other(zstd_chunked),
-        seeds: &[Seed::Text(
-            r#"{"version":1,"entries":[{"type":"dir","name":"etc","mode":493},{"type":"reg","name":"etc/x","size":3,"offset":0,"endOffset":16,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"type":"hardlink","name":"h","linkName":"etc/x"}]}"#,
-        )],
     },
     Target {
         name: "dockerfile",
@@ -210,62 +191,6 @@ impl Target {
 fn repository() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     if here.ends_with("fuzz") { here.parent().unwrap_or(here) } else { here }
-}
-
-/// Reads a layer by its table, as a part of it.
-fn partly(blob: &[u8], annotations: &Annotations) {
-    let open = |range: Range<u64>| -> io::Result<Option<Box<dyn Read + Send>>> {
-        let bytes = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let bytes = bytes.and_then(|(start, end)| blob.get(start..end)).expect("no range leads out of the layer");
-        Ok(Some(Box::new(Cursor::new(bytes.to_vec()))))
-    };
-    let blob =
-        Ranged { annotations, ztoc: None, size: blob.len() as u64, open: &open, cost: 0, threads: NonZeroUsize::MIN };
-    let _ = scan_partly(&blob, &Limits::default(), &*NoProgress.begin("layer", None), &Cancel::default());
-}
-
-/// The table of contents of an eStargz layer with a file of three bytes.
-fn estargz(table: &[u8]) {
-    let mut blob = gzipped(&tar_of("etc/x", b"abc"));
-    let start = blob.len();
-    blob.extend(gzipped(&tar_of("stargz.index.json", table)));
-    blob.extend([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 26, 0, b'S', b'G', 22, 0]);
-    blob.extend(format!("{start:016x}STARGZ").bytes());
-    blob.extend([1, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0]);
-    partly(&blob, &Annotations::from([("containerd.io/snapshot/stargz/toc.digest".to_owned(), digest(table))]));
-}
-
-/// The table of contents of a zstd:chunked layer with a file of three bytes.
-fn zstd_chunked(table: &[u8]) {
-    let (mut blob, packed) = (in_zstd(b"abc"), in_zstd(table));
-    blob.extend(0x184d_2a50_u32.to_le_bytes());
-    blob.extend(u32::try_from(packed.len()).unwrap_or_default().to_le_bytes());
-    let position = format!("{}:{}:{}:1", blob.len(), packed.len(), table.len());
-    let checksum = digest(&packed);
-    blob.extend(packed);
-    let annotation = |name: &str, value| (format!("io.github.containers.zstd-chunked.manifest-{name}"), value);
-    partly(&blob, &Annotations::from([annotation("position", position), annotation("checksum", checksum)]));
-}
-
-fn gzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(bytes).expect("memory");
-    gzip.finish().expect("memory")
-}
-
-/// A zstd frame of raw blocks (RFC 8878, section 3.1.1).
-fn in_zstd(bytes: &[u8]) -> Vec<u8> {
-    const BLOCK: usize = 1 << 17;
-    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
-    frame.extend(u32::try_from(bytes.len()).unwrap_or_default().to_le_bytes());
-    let last = bytes.len().saturating_sub(1) / BLOCK;
-    for number in 0..=last {
-        let block = &bytes[number * BLOCK..bytes.len().min((number + 1) * BLOCK)];
-        let header = u32::from(number == last) | u32::try_from(block.len()).unwrap_or_default() << 3;
-        frame.extend(&header.to_le_bytes()[..3]);
-        frame.extend(block);
-    }
-    frame
 }
 
 fn dockerfile(bytes: &[u8]) {

@@ -40,7 +40,7 @@ unittests() {  # unittests FILES COMMAND...: all tests that FILES define must ru
 }
 
 book() {  # mdBook exits with 0 where an include or a chapter is missing, and warns
-  mdbook build docs --dest-dir "$target/book" && ! grep -qE '^( WARN|ERROR) ' "$log" && tests/docs/links "$target/book"
+  NCCLCHECK_PROGRAM=$target/debug/ncclcheck mdbook build docs --dest-dir "$target/book" && ! grep -qE '^( WARN|ERROR) ' "$log" && tests/docs/links "$target/book"
 }
 
 code_steps() {  # what reads the code and its documentation, without running the program
@@ -49,8 +49,7 @@ code_steps() {  # what reads the code and its documentation, without running the
   step documentation env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --quiet --locked --no-deps || true
 }
 
-book_steps() {  # the book, and the scripts that make and check it
-  step 'generated chapters' scripts/book-pages --check || true
+book_steps() {  # the book, and the scripts that make and check it; needs the program
   step 'scripts of the book' unittests tests/docs python3 -m unittest discover -s tests/docs || true
   step 'book and its links' book || true
 }

@@ -65,14 +65,12 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
 
 /// Collects the facts about an image alone, on no host.
 pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
-    let (layers, config) = (&image.summary.layers, image.config.as_ref());
-    Facts::collect(&FactInputs { rootfs: &image.rootfs, layers, config, launch })
+    Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
 }
 
 /// The facts as they would be without the variables of the launch; `None` if it sets none.
 fn facts_without_launch(image: &Image, launch: &[Setting]) -> Option<Facts> {
-    let (layers, config) = (&image.summary.layers, image.own_config.as_ref());
-    let inputs = FactInputs { rootfs: &image.rootfs, layers, config, launch: &[] };
+    let inputs = FactInputs { rootfs: &image.rootfs, config: image.own_config.as_ref(), launch: &[] };
     (!launch.is_empty()).then(|| Facts::collect(&inputs))
 }
 
@@ -132,8 +130,7 @@ impl<'r> Check<'r> {
 
     /// Judges an image as if it had this configuration.
     fn judged_with(&self, image: &Image, config: &ImageConfig) -> Vec<Assessment<'r>> {
-        let (rootfs, layers) = (&image.rootfs, &*image.summary.layers);
-        let inputs = FactInputs { rootfs, layers, config: Some(config), launch: self.launch };
+        let inputs = FactInputs { rootfs: &image.rootfs, config: Some(config), launch: self.launch };
         self.judged(image, Facts::collect(&inputs), None)
     }
 

@@ -9,7 +9,7 @@ def call(Map settings) {
     if (!settings[name]) { error "ncclcheck: the setting '${name}' is missing" }
   }
   def variables = ["RELEASES=${settings.releases}", "VERSION=${settings.version}", "NCCLCHECK_SHA256=${settings.sha256 ?: ''}", 'INPUT_FORMAT=junit']
-  for (name in ['image', 'profile', 'policy', 'dockerfile', 'failOn', 'incomplete', 'diff']) {
+  for (name in ['image', 'profile', 'policy', 'dockerfile', 'failOn', 'incomplete', 'baseline']) {
     variables << "INPUT_${name == 'failOn' ? 'FAIL_ON' : name.toUpperCase()}=${settings[name] ?: ''}"
   }
   int status = 2

@@ -1,11 +1,11 @@
 //! Hosts that an image is judged for: described as text or in a file, or recorded on the host itself.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::document::{Document, read_text};
 use crate::facts::Facts;
-use crate::host::{HostError, Record};
+use crate::host::Record;
 use crate::model::{Host, Limits};
 
 /// A host, described by the user or recorded by `ncclcheck host`.
@@ -21,7 +21,7 @@ pub struct HostDescription {
 #[error("{option}: {why}")]
 #[non_exhaustive]
 pub struct HostsError {
-    /// The command-line option and its value: `--host TEXT` or `--host-facts FILE`.
+    /// The command-line option and its value: `--host TEXT`.
     pub option: String,
     /// Description of the problem.
     pub why: String,
@@ -49,9 +49,9 @@ impl HostDescription {
     }
 }
 
-/// Reads hosts in the order of the arguments, described ones first. A text is `KEY=VALUE,…` or the path of a file with
-/// a list of such maps; a record is a file that `ncclcheck host` wrote. Two hosts with the same name are an error.
-pub fn read_hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<HostDescription>, HostsError> {
+/// Reads hosts in the order of the arguments. A text is `KEY=VALUE,…` or the path of a file: a list of such maps, or a
+/// record that `ncclcheck host` wrote. Two hosts with the same name are an error.
+pub fn read_hosts(texts: &[String]) -> Result<Vec<HostDescription>, HostsError> {
     let mut hosts: Vec<HostDescription> = Vec::new();
     let mut add = |option: String, found: Result<Vec<HostDescription>, String>| {
         let failed = |why| HostsError { option: option.clone(), why };
@@ -64,30 +64,25 @@ pub fn read_hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<HostDescr
         Ok(())
     };
     for text in texts {
-        add(format!("--host {text}"), one(text).map(|hosts| hosts.into_iter().map(HostDescription::from).collect()))?;
-    }
-    for path in records {
-        add(format!("--host-facts {}", path.display()), recorded(path).map(|record| vec![record.into()]))?;
+        add(format!("--host {text}"), one(text))?;
     }
     Ok(hosts)
 }
 
-/// Reads the file of a record.
-fn recorded(path: &Path) -> Result<Record, String> {
-    let text = read_text(path, &Limits::default()).map_err(|error| error.why)?;
-    let name = path.display().to_string();
-    Record::parse(Document { name: &name, text: &text })
-        .map_err(|mistake| format!("not a record from `ncclcheck host`: {mistake}"))
-}
-
 /// Parses `KEY=VALUE,…`, or reads the file at a path, which may follow an `@`.
-fn one(text: &str) -> Result<Vec<Host>, String> {
+fn one(text: &str) -> Result<Vec<HostDescription>, String> {
+    let described = |hosts: Vec<Host>| hosts.into_iter().map(HostDescription::from).collect();
     match text.strip_prefix('@') {
-        None if text.contains('=') => Ok(vec![text.parse().map_err(|error: HostError| error.to_string())?]),
+        None if text.contains('=') => Ok(vec![text.parse::<Host>().map_err(|error| error.to_string())?.into()]),
         file => {
             let name = file.unwrap_or(text);
             let text = read_text(Path::new(name), &Limits::default()).map_err(|error| error.why)?;
-            listed(Document { name, text: &text })
+            let document = Document { name, text: &text };
+            if !Record::is_one(&text) {
+                return listed(document).map(described);
+            }
+            let record = Record::parse(document);
+            record.map(|record| vec![record.into()]).map_err(|why| format!("not a record of `ncclcheck host`: {why}"))
         }
     }
 }
@@ -142,9 +137,9 @@ mod tests {
     #[test]
     fn two_hosts_may_not_share_a_name() {
         let text = "gpu=t4".to_owned();
-        let error = read_hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
+        let error = read_hosts(&[text.clone(), text]).unwrap_err().to_string();
         assert!(error.contains("two hosts are named 'gpu=t4'"), "{error}");
-        let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
+        let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("--host /nonexistent/hosts.yaml: no such file"), "{error}");
     }
 }

@@ -15,7 +15,9 @@ use crate::probe::arrangement::bytes;
 use crate::store::ObjectFolder;
 
 use super::args::ListFormat;
-use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs, TrustChoice};
+use super::args::cache::{
+    CacheArg, CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, TrustArg, TrustChoice,
+};
 use super::images::load;
 use super::plan::requests;
 use super::sandbox::CommandNeeds;
@@ -28,15 +30,15 @@ const PLACE: &str = "NCCLCHECK_CACHE";
 /// Environment variable with the size limit of the local cache in bytes.
 const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
 
-impl CachingArgs {
+impl CacheArg {
     /// Opens the caches of a run: the user's, and the shared one if configured.
-    pub(super) fn open(&self, environment: &Environment) -> Result<ScanCache, CliError> {
+    pub(super) fn open(&self, trust: TrustArg, environment: &Environment) -> Result<ScanCache, CliError> {
         let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
-        if self.no_cache || place == Some("off") {
+        if place == Some("off") {
             return Ok(ScanCache::default());
         }
         let shared = place.map(|place| ObjectFolder::new(place, environment)).transpose().map_err(CliError::Usage)?;
-        let trust = match self.cache_trust {
+        let trust = match trust.cache_trust {
             TrustChoice::Own => CacheTrust::Own,
             TrustChoice::Shared => CacheTrust::Shared,
         };
@@ -134,13 +136,13 @@ fn clear(asked: &CacheClearArgs, local: &LocalCache) -> Result<ExitStatus, CliEr
 fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
     let to = ObjectFolder::new(&asked.place, environment).map_err(CliError::Usage)?;
     if asked.images.is_empty() {
-        let limits = asked.reading.limits()?;
+        let limits = asked.reading.access.limits()?;
         let sum = export_all(local, &limits, &to).map_err(CliError::Usage)?;
         return print(&format!("{to}: {}\n", counted(sum)));
     }
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
-    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
-    let requests = requests(&asked.images, asked.reading, &cache, environment)?;
+    let mut needs = CommandNeeds::new(asked.reading.access.no_sandbox);
+    let requests = requests(&asked.images, asked.reading, asked.jobs, &cache, environment)?;
     needs.images(&requests).cache(&cache, environment).store(&to, environment);
     if let Some(request) = requests.first() {
         needs.temporary(&request.limits);

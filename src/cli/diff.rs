@@ -9,8 +9,8 @@ use super::output::Outputs;
 use super::plan::ImagesPlan;
 use super::{CliError, ExitStatus, args};
 
-pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let mut plan = ImagesPlan::check(check, environment)?;
+pub(super) fn diff(judged: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let mut plan = ImagesPlan::judge(judged, args::ImageProcessArgs::default(), environment)?;
     if plan.requests.len() != 2 || plan.hosts.len() > 1 {
         let what = "diff takes two images and at most one host: ncclcheck diff OLD NEW";
         return Err(CliError::Usage(what.to_owned()));
@@ -31,7 +31,7 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
         }
     }
     let [(before, was), (after, is)] = &*sides else {
-        return Err(CliError::Usage("diff compares one platform: omit --all-platforms".to_owned()));
+        return Err(CliError::Usage("diff compares one platform: omit --platform all".to_owned()));
     };
     let difference = compare((before, was), (after, is));
     outputs.difference(&difference, &plan.style)?;

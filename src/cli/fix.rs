@@ -7,15 +7,15 @@ use crate::image::dockerfile::Dockerfile;
 use crate::judge::Verdict;
 use crate::model::{Environment, SECRET};
 
-use super::args::CheckArgs;
+use super::args::CheckCommand;
 use super::images::{load, rulebook};
 use super::output::stdout;
 use super::plan::ImagesPlan;
 use super::{CliError, ExitStatus, say};
 
 /// Prints the change that the findings of one image ask for. The exit status is that of the check.
-pub(super) fn fix(check: CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let mut plan = ImagesPlan::check(check, environment)?;
+pub(super) fn fix(command: CheckCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let mut plan = ImagesPlan::check(command, environment)?;
     plan.confine(None, environment)?;
     let plan = &plan;
     let (Some(dockerfile), [request]) = (&plan.dockerfile, &*plan.requests) else {

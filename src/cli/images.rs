@@ -1,18 +1,18 @@
-//! `check`, `inspect` and `baseline`: process images in their order, several at once.
+//! `check` and `inspect`: process images in their order, several at once.
 
+use std::io::Read as _;
+use std::path::Path;
 use std::thread;
 
 use crate::Cancel;
 
 use crate::check::{self, Assessment, Check};
-use crate::document::{Document, read_text};
 use crate::facts::FactInputs;
 use crate::facts::explain::explain;
 use crate::image::{self, Image, Request};
 use crate::judge::policy::Baseline;
-use crate::judge::rules::Judgement;
 use crate::judge::{Rulebook, Verdict};
-use crate::model::{Environment, Limits, conceal};
+use crate::model::{Environment, conceal, open_named};
 use crate::report::{Explanation, Report, ReportRun, Style, Unopened};
 use crate::rootfs::listing;
 
@@ -20,23 +20,35 @@ use super::args::{self, InspectArgs};
 use super::interrupt::on_interrupt;
 use super::loading::{Loaded, Loading};
 use super::output::Outputs;
-use super::output_file;
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
+use super::report;
 use super::verbosity::Verbosity;
-use super::{CliError, ExitStatus, complain, notice, say};
+use super::{CliError, ExitStatus, complain, notice};
 
-/// `ncclcheck check`, also compared with another image.
-pub(super) fn check(
-    mut check: args::CheckArgs,
-    base: Option<String>,
-    environment: &Environment,
-) -> Result<ExitStatus, CliError> {
-    let known = if base.is_some() { KnownProblems::FirstImage } else { KnownProblems::None };
-    check.common.images.splice(..0, base);
-    let mut plan = ImagesPlan::check(check, environment)?;
+/// `ncclcheck check`.
+pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let named = command.baseline.take();
+    let stored = named.as_deref().and_then(stored_report).map(report::baseline).transpose()?;
+    let known = match &stored {
+        Some(stored) => KnownProblems::Stored(stored),
+        None if named.is_some() => KnownProblems::FirstImage,
+        None => KnownProblems::None,
+    };
+    if stored.is_none() {
+        command.check.common.images.splice(..0, named);
+    }
+    let mut plan = ImagesPlan::check(command, environment)?;
     plan.confine(None, environment)?;
-    judge(&plan, known, |_| {})
+    judge(&plan, known)
+}
+
+/// The path of a file with JSON, which `--baseline` takes for reports and not for an image.
+fn stored_report(text: &str) -> Option<&Path> {
+    let mut first = [0];
+    let is_json =
+        open_named(Path::new(text)).is_ok_and(|mut file| file.read_exact(&mut first).is_ok() && first == *b"{");
+    is_json.then(|| Path::new(text))
 }
 
 /// `ncclcheck inspect`.
@@ -53,48 +65,18 @@ pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result
     Ok(exit)
 }
 
-/// `ncclcheck baseline`.
-pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
-    match command {
-        args::BaselineCommand::Write(write) => {
-            let mut plan = ImagesPlan::check(write.check, environment)?;
-            plan.confine(Some(&write.baseline), environment)?;
-            let mut known = Baseline::default();
-            let exit = judge(&plan, KnownProblems::None, |judgements| known.add(judgements))?;
-            output_file::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
-            if plan.verbosity != Verbosity::Quiet {
-                let count = if known.len() == 1 { "1 finding".to_owned() } else { format!("{} findings", known.len()) };
-                say(&format!("wrote {} ({count})", write.baseline.display()));
-            }
-            // Recorded findings do not fail the run; an image that could not be read does.
-            Ok(if exit == ExitStatus::Error { exit } else { ExitStatus::Pass })
-        }
-        args::BaselineCommand::Check(check) => {
-            let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
-            let known = Baseline::read(Document { name: &name, text: &text })?;
-            let mut plan = ImagesPlan::check(check.check, environment)?;
-            plan.confine(None, environment)?;
-            judge(&plan, KnownProblems::File(&known), |_| {})
-        }
-    }
-}
-
 /// Problems that do not fail an image.
 #[derive(Clone, Copy)]
 enum KnownProblems<'a> {
     None,
-    /// Those of a baseline file.
-    File(&'a Baseline),
+    /// Those of stored reports.
+    Stored(&'a Baseline),
     /// Those of the first image, which itself is not reported.
     FirstImage,
 }
 
-/// Judges each image and reports on it. Passes the judgements of each image for each host to `see`.
-fn judge(
-    plan: &ImagesPlan,
-    known: KnownProblems<'_>,
-    mut see: impl FnMut(&[Judgement<'_>]),
-) -> Result<ExitStatus, CliError> {
+/// Judges each image and reports on it.
+fn judge(plan: &ImagesPlan, known: KnownProblems<'_>) -> Result<ExitStatus, CliError> {
     let outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // The base of a comparison has no report.
     let reported = plan.requests.len() - usize::from(matches!(known, KnownProblems::FirstImage));
@@ -114,12 +96,11 @@ fn judge(
             (_, first) => (None, first),
         };
         let check = check.baseline(match known {
-            KnownProblems::File(baseline) => Some(baseline),
+            KnownProblems::Stored(baseline) => Some(baseline),
             KnownProblems::FirstImage | KnownProblems::None => of_first.as_ref(),
         });
         worst(rest.into_iter().chain(images), &plan.run, &mut outputs, |image, outputs| {
             let assessments = check.run(image);
-            assessments.iter().filter_map(|assessment| assessment.judgements.as_deref()).for_each(&mut see);
             let reports: Vec<_> = assessments
                 .iter()
                 .map(|assessment| Report { run: Some(&plan.run), ..assessment.report(&image.summary, None) })
@@ -152,12 +133,7 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
     match &plan.action {
         Action::Files => outputs.text(&listing(&image.rootfs))?,
         Action::Explain(question) => {
-            let world = FactInputs {
-                rootfs: &image.rootfs,
-                layers: &image.summary.layers,
-                config: image.config.as_ref(),
-                launch: &plan.launch,
-            };
+            let world = FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
             let accounts = explain(&world, question);
             outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
             return Ok(if accounts.is_ok() { ExitStatus::Pass } else { ExitStatus::Incomplete });

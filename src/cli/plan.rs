@@ -23,8 +23,11 @@ use crate::report::{self, Format, ReportRun, Style};
 
 use super::CliError;
 use super::args::rulebook::RulebookSource;
-use super::args::verdict::ExitChoice;
-use super::args::{CheckArgs, Color, ImageArgs, InspectArgs, OutputArgs, ReadingArgs, StyleArgs};
+use super::args::verdict::IncompleteArg;
+use super::args::{
+    AccessArgs, CheckArgs, CheckCommand, Color, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs,
+    ReadingArgs, StyleArgs,
+};
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
@@ -53,8 +56,8 @@ pub(super) struct ImagesPlan {
     pub(super) style: Style,
     /// Value of `--fail-on`, if given.
     pub(super) fail_on: Option<FailOn>,
-    /// What `--exit-zero` and `--incomplete` make of a verdict.
-    pub(super) exit: ExitChoice,
+    /// What `--incomplete` makes of a verdict.
+    pub(super) exit: IncompleteArg,
     pub(super) rulebook: RulebookSource,
     pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
@@ -75,22 +78,27 @@ pub(super) enum Action {
 }
 
 impl ImagesPlan {
-    pub(super) fn check(check: CheckArgs, environment: &Environment) -> Result<Self, CliError> {
-        let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.verdict.fail_on);
-        let exit = check.verdict.exit();
-        let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
-        let plan = Self::new(Action::Check, check.common, environment)?;
+    /// Plans `ncclcheck check`.
+    pub(super) fn check(command: CheckCommand, environment: &Environment) -> Result<Self, CliError> {
+        let mut judged = command.check;
+        let lists = &command.list.list;
+        judged.common.images = listed(judged.common.images, lists, &judged.common.reading.access.limits()?)?;
+        let dockerfile = command.dockerfile.as_deref().map(dockerfile).transpose()?;
+        let plan = Self::judge(judged, command.process, environment)?;
+        Ok(Self { exit: command.incomplete, dockerfile, ..plan })
+    }
+
+    /// Plans to judge images.
+    pub(super) fn judge(
+        judged: CheckArgs,
+        process: ImageProcessArgs,
+        environment: &Environment,
+    ) -> Result<Self, CliError> {
+        let hosts = read_hosts(&judged.host)?;
+        let plan = Self::new(Action::Check, judged.common, process, environment)?;
         let options = plan.requests.first().map(|request| request.options.clone()).unwrap_or_default();
-        let rulebook = check.rulebook.read(&options)?;
-        let trusted = rulebook.in_part()?;
-        let requests = plan.requests.into_iter().map(|request| Request {
-            in_part: request.in_part
-                || trusted.iter().any(|patterns| {
-                    patterns.matches(&request.text) || patterns.matches(&request.reference.to_string())
-                }),
-            ..request
-        });
-        Ok(Self { requests: requests.collect(), hosts, fail_on, exit, dockerfile, rulebook, ..plan })
+        let rulebook = judged.rulebook.read(&options)?;
+        Ok(Self { hosts, fail_on: judged.fail_on.fail_on, rulebook, ..plan })
     }
 
     /// Adds the variables of this process, for an image that is its own root file system. Those that the job sets take
@@ -116,33 +124,38 @@ impl ImagesPlan {
         } else if inspect.explain.is_empty() {
             Action::Inspect
         } else {
-            let (program, caller) = (path(inspect.program), path(inspect.from));
-            Action::Explain(Question { names: inspect.explain, program, caller })
+            let program = path(inspect.program);
+            Action::Explain(Question { names: inspect.explain, program, caller: path(inspect.caller) })
         };
-        Self::new(action, inspect.common, environment)
+        let mut common = inspect.common;
+        common.images = listed(common.images, &inspect.list.list, &common.reading.access.limits()?)?;
+        Self::new(action, common, inspect.process, environment)
     }
 
-    fn new(action: Action, common: ImageArgs, environment: &Environment) -> Result<Self, CliError> {
+    fn new(
+        action: Action,
+        common: ImageArgs,
+        process: ImageProcessArgs,
+        environment: &Environment,
+    ) -> Result<Self, CliError> {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
-        let launch = launch(&common.launch, &common.env, &common.reading.limits()?)?;
+        let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
         // The last known value of a variable wins. An unknown value, which only a shell can compute, is ignored here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
-        let start = StartChoice { command: common.start.command, python: common.start.python, user: common.start.user };
+        let start = StartChoice { command: process.command, python: process.python, user: process.user };
         let command = if action == Action::Check { "check" } else { "inspect" };
         let run = ReportRun {
             command: command.to_owned(),
             time: now(),
-            platform: platform(&common.reading),
-            in_part: common.reading.in_part,
+            platform: platform(common.reading.platform.as_ref()),
             variables: launch.iter().map(|set| set.name.clone()).collect(),
             sandbox: None,
         };
-        let has_sandbox = !common.reading.no_sandbox;
-        let cache = Arc::new(common.caching.open(environment)?);
-        let images = listed(common.images, &common.list, &common.reading.limits()?)?;
-        let requests = requests(&images, common.reading, &cache, environment)?;
+        let has_sandbox = !common.reading.access.no_sandbox;
+        let cache = Arc::new(common.caching.open(process.trust, environment)?);
+        let requests = requests(&common.images, common.reading, process.jobs, &cache, environment)?;
         let jobs = requests.first().map_or(NonZeroUsize::MIN, |request| request.jobs);
         let (at_once, jobs) = shared_jobs(jobs, requests.len());
         let contacts = RegistryContacts::default();
@@ -165,7 +178,7 @@ impl ImagesPlan {
             outputs,
             style,
             fail_on: None,
-            exit: ExitChoice::default(),
+            exit: IncompleteArg::default(),
             rulebook: RulebookSource::default(),
             verbosity,
             hosts: Vec::new(),
@@ -195,21 +208,18 @@ pub(super) fn now() -> String {
 }
 
 /// The platform that is asked for, as reports name it.
-fn platform(reading: &ReadingArgs) -> String {
-    match &reading.platform {
-        Some(platform) => platform.to_string(),
-        None if reading.all_platforms => "all".to_owned(),
-        None => "host".to_owned(),
+fn platform(choice: Option<&PlatformChoice>) -> String {
+    match choice {
+        Some(PlatformChoice::One(platform)) => platform.to_string(),
+        Some(PlatformChoice::All) => "all".to_owned(),
+        Some(PlatformChoice::Host) | None => "host".to_owned(),
     }
 }
 
-impl ReadingArgs {
-    /// Resolves `--limit` and `--tmp-dir`.
+impl AccessArgs {
+    /// Resolves `--limit`.
     pub(super) fn limits(&self) -> Result<Limits, CliError> {
-        if let Some(folder) = self.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(CliError::Usage(format!("--tmp-dir {} is not a folder", folder.display())));
-        }
-        let mut limits = Limits { temporary: self.tmp_dir.clone(), ..Limits::default() };
+        let mut limits = Limits::default();
         for text in &self.limit {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             limits.set(name, value).map_err(|error| CliError::Usage(format!("--limit {text}: {error}")))?;
@@ -222,20 +232,18 @@ impl ReadingArgs {
 pub(super) fn requests(
     images: &[String],
     reading: ReadingArgs,
+    jobs: JobsArg,
     cache: &Arc<ScanCache>,
     environment: &Environment,
 ) -> Result<Vec<Request>, CliError> {
-    let limits = reading.limits()?;
-    let choice = match (reading.platform, reading.all_platforms) {
-        (Some(platform), _) => PlatformChoice::One(platform),
-        (None, true) => PlatformChoice::All,
-        (None, false) => PlatformChoice::Host,
-    };
-    let jobs = reading.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let ReadingArgs { platform, access } = reading;
+    let limits = access.limits()?;
+    let choice = platform.unwrap_or(PlatformChoice::Host);
+    let jobs = jobs.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let options = AccessOptions {
-        cert_dir: reading.cert_dir,
-        authfile: reading.authfile,
-        tls_verify: reading.tls_verify,
+        cert_dir: access.cert_dir,
+        authfile: access.authfile,
+        tls_verify: access.tls_verify,
         limits: limits.clone(),
         environment: environment.clone(),
     };
@@ -246,8 +254,6 @@ pub(super) fn requests(
             limits: limits.clone(),
             options: options.clone(),
             cache: Arc::clone(cache),
-            in_part: reading.in_part,
-            unverified: reading.unverified,
             ..Request::new(text).map_err(|error| CliError::Usage(error.to_string()))?
         })
     };
@@ -483,7 +489,7 @@ mod tests {
             (
                 &["toml"][..],
                 None,
-                "available formats: human, table, json, json/1, csv, sarif, junit, github, gitlab, markdown, \
+                "available formats: human, table, json, csv, sarif, junit, github, gitlab, markdown, \
                  html, prometheus",
             ),
             (&["markdwon"], None, "--format markdwon: did you mean markdown?"),

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
+use crate::judge::policy::Baseline;
 use crate::model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
 use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
 
@@ -25,20 +26,7 @@ pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<Ex
     needs.enter(environment);
     let inputs = asked.files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
     let mut outputs = Outputs::open(&targets, None)?;
-    // The rules come first: reports borrow them, and are not kept.
-    let mut rules = StoredRules::default();
-    for input in &inputs {
-        let mut is_empty = true;
-        input.lines(|line| {
-            is_empty = false;
-            rules.add(line).map_err(|error| error.to_string())
-        })?;
-        if is_empty {
-            let help = "write one with --format json=FILE";
-            return Err(CliError::Usage(format!("{}: it has no report\n  help: {help}", input.name)));
-        }
-    }
-    rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
+    let rules = rules(&inputs)?;
     let style = style(&asked.output.look, environment);
     let style = Style { brief: rules.are_of_several_images() && !style.verbose, ..style };
     let mut presented =
@@ -61,6 +49,41 @@ pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<Ex
     let exit = presented.exit;
     outputs.finish(&style)?;
     Ok(exit)
+}
+
+/// The problems that the reports of a file have.
+pub(super) fn baseline(file: &Path) -> Result<Baseline, CliError> {
+    let input = ReportInput::open(file)?;
+    let rules = rules(std::slice::from_ref(&input))?;
+    let mut known = Baseline::of_reports(&input.name);
+    input.lines(|line| match Stored::read(line).map_err(|error| error.to_string())? {
+        Stored::Report(report) => {
+            known.add(&report.judgements(&rules).map_err(|error| error.to_string())?);
+            Ok(())
+        }
+        Stored::Unopened { reference, .. } => {
+            Err(format!("{reference} could not be read, so its findings are not known"))
+        }
+    })?;
+    Ok(known)
+}
+
+/// The rules of reports, which come first: reports borrow them, and are not kept.
+fn rules(inputs: &[ReportInput]) -> Result<StoredRules, CliError> {
+    let mut rules = StoredRules::default();
+    for input in inputs {
+        let mut is_empty = true;
+        input.lines(|line| {
+            is_empty = false;
+            rules.add(line).map_err(|error| error.to_string())
+        })?;
+        if is_empty {
+            let help = "write one with --format json=FILE";
+            return Err(CliError::Usage(format!("{}: it has no report\n  help: {help}", input.name)));
+        }
+    }
+    rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
+    Ok(rules)
 }
 
 /// A file with one report on each line, which is read twice.

@@ -16,7 +16,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("arch", "platform"),
     ("certs", "cert-dir"),
     ("creds", "authfile"),
-    ("disable-cache", "no-cache"),
+    ("disable-cache", "cache"),
     ("environment", "env"),
     ("exit-code", "fail-on"),
     ("failure-threshold", "fail-on"),
@@ -29,7 +29,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("level", "fail-on"),
     ("markdown", "format"),
     ("mount", "volume"),
+    ("no-cache", "cache"),
     ("no-color", "color"),
+    ("no-progress", "quiet"),
     ("no-tls-verify", "tls-verify"),
     ("out", "output"),
     ("parallel", "jobs"),
@@ -41,7 +43,6 @@ const OPTIONS: &[(&str, &str)] = &[
     ("silent", "quiet"),
     ("threads", "jobs"),
     ("threshold", "fail-on"),
-    ("tmpdir", "tmp-dir"),
     ("username", "authfile"),
     ("workers", "jobs"),
 ];
@@ -49,11 +50,9 @@ const OPTIONS: &[(&str, &str)] = &[
 /// Commands of other tools, likewise.
 const COMMANDS: &[(&str, &str)] = &[
     ("analyze", "check"),
-    ("audit", "check"),
     ("bench", "probe"),
     ("clean", "clear"),
     ("compare", "diff"),
-    ("create", "write"),
     ("image", "check"),
     ("info", "inspect"),
     ("lint", "check"),
@@ -140,6 +139,7 @@ mod tests {
         for (line, name) in [
             ("check --insecure x", "--tls-verify"),
             ("check --gpu h100 x", "--host"),
+            ("check --no-cache x", "--cache"),
             ("probe --gpu 2 x", "--gpus"),
             ("host --json", "--format"),
             ("scan x", "check"),

@@ -18,7 +18,7 @@ pub(super) enum Verbosity {
 impl Verbosity {
     pub(super) fn of(output: &OutputArgs, environment: &Environment) -> Self {
         let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
-        if output.quiet || output.no_progress {
+        if output.quiet {
             Self::Quiet
         } else if io::stderr().is_terminal() && !is_dumb {
             Self::Bars

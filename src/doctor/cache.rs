@@ -10,9 +10,9 @@ const AREA: &str = "folders";
 pub(super) fn offers(folders: &OwnFolders) -> Vec<Offer> {
     let cache = folders.cache.as_deref().map_or_else(
         || Offer::absent(AREA, "cache", "no folder: set XDG_CACHE_HOME or HOME to an absolute path"),
-        |folder| writable("cache", folder, "set XDG_CACHE_HOME to a folder that you may write to, or use --no-cache"),
+        |folder| writable("cache", folder, "set XDG_CACHE_HOME to a folder that you may write to, or use --cache off"),
     );
-    vec![cache, writable("temporary files", &folders.temporary, "set TMPDIR, or use --tmp-dir")]
+    vec![cache, writable("temporary files", &folders.temporary, "set TMPDIR to a folder that you may write to")]
 }
 
 /// Creates and removes a file in the folder, or in the nearest parent that exists.

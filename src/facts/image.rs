@@ -30,7 +30,6 @@ pub(super) const FROM_CONFIG: &[&Definition] = definitions![
     IMAGE_ENTRYPOINT,
     IMAGE_COMMAND,
     IMAGE_WORKING_DIRECTORY,
-    IMAGE_TABLES_OF_CONTENTS,
     IMAGE_LABELS,
     IMAGE_ENV,
     IMAGE_OTHER_ENV,
@@ -54,13 +53,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         }
     });
     facts.insert(key::IMAGE_OS, os);
-
-    let by_table =
-        context.layers.iter().enumerate().filter_map(|(index, layer)| {
-            layer.table_of_contents.map(|format| format!("layer {} ({format})", index + 1))
-        });
-    let by_table: Vec<_> = by_table.collect();
-    facts.insert(key::IMAGE_TABLES_OF_CONTENTS, if by_table.is_empty() { Fact::Absent } else { Fact::known(by_table) });
 
     let config = || match context.config {
         Some(config) => Fact::known(config),

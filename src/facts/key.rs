@@ -183,12 +183,9 @@ keys! {
     IMAGE_ENTRYPOINT "image.entrypoint" Vec<String>, "Entrypoint of the image";
     IMAGE_COMMAND "image.command" Vec<String>, "Command of the image";
     IMAGE_WORKING_DIRECTORY "image.working_directory" String, "Working directory of the container";
-    IMAGE_TABLES_OF_CONTENTS "image.tables_of_contents" Vec<String>, "Layers, counted from 1, that were judged by a table of contents and not by their tar; each with the table's format";
     IMAGE_LABELS "image.labels" BTreeMap<String, String>, "Labels of the image";
     IMAGE_ENV "image.env" BTreeMap<String, String>, "Environment variables relevant to this check, from the image and, with priority, from the launch; values of other variables are not shown";
     IMAGE_OTHER_ENV "image.other_env" Vec<String>, "Names of all other environment variables";
-    IMAGE_AMBIGUITIES "image.ambiguities" Vec<String>, "Parts of the image that container engines read differently or refuse, where this can change a verdict: layer, offset in its tar, path, form, and what each engine makes of it";
-    IMAGE_OTHER_AMBIGUITIES "image.other_ambiguities" Vec<String>, "Parts of the image that engines or other programs read differently, where no fact depends on it";
     START_COMMAND "start.command" String, "The command that the container starts: the image's entrypoint and command, or --command";
     START_PYTHON "start.python" ImagePath, "The Python that the command starts, or the first one in PATH where start.assumed says so";
     START_USER "start.user" String, "Number of the user that this Python runs as";
@@ -438,8 +435,8 @@ keys! {
     RUN_FORCED_MB_S "run.network.all_reduce_mb_s" i64, "Bus bandwidth of all_reduce in the network-only run, in MB/s";
     RUN_ISOLATED "run.isolated" Vec<ArrangementResult>, "Runs with one container per GPU, by arrangement; the first record has all GPUs in one container: arrangement, transports, gb_s (of all_reduce), percent (of the first), error";
     RUN_EXPECTED "run.expected" bool, "True when --expect gives the expected results of the run";
-    RUN_BASELINE "run.has_baseline" bool, "True when --baseline names the recording of a good run";
+    RUN_REFERENCE "run.has_reference" bool, "True when --reference names the recording of a reference run";
     RUN_UNEXPECTED "run.unexpected" Vec<String>, "Facts that differ from the file of --expect";
-    RUN_WORSE "run.worse_than_baseline" Vec<String>, "Results that are slower than the recording of --baseline, or that use other transports";
+    RUN_WORSE "run.worse_than_reference" Vec<String>, "Results that are slower than the recording of --reference, or that use other transports";
     RUN_WHAT_IF "run.what_if" Vec<VariantResult>, "Effect of other variables: variables, size, ratio (of speed), differs (yes, no), error";
 }

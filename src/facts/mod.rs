@@ -1,7 +1,6 @@
 //! Facts about an image, from its merged file system and its configuration. Each module covers one area; [`key`]
 //! defines the names and types of its facts.
 
-mod ambiguity;
 mod cuda;
 mod environment;
 pub mod explain;
@@ -31,7 +30,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary, concealed};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, concealed};
 use crate::rootfs::RootFs;
 use crate::rootfs::loader::{Loader, LoaderSettings};
 
@@ -43,7 +42,6 @@ use value::FactType;
 const PRODUCERS: &[fn(&Context<'_>, &mut Facts)] = &[
     image::produce,
     start::produce,
-    ambiguity::produce,
     subject::produce,
     python::produce,
     torch::produce,
@@ -65,8 +63,6 @@ pub fn header_options(header: &[u8]) -> Result<BTreeMap<String, String>, String>
 pub struct FactInputs<'a> {
     /// The merged file system.
     pub rootfs: &'a RootFs,
-    /// The layers, lowest first, and how they were read.
-    pub layers: &'a [LayerSummary],
     /// The image's configuration; `None` for an unpacked root file system, which has none.
     pub config: Option<&'a ImageConfig>,
     /// Variables that the job sets, in the order of their files; the configuration already includes those with a known
@@ -232,7 +228,6 @@ impl Facts {
 /// Shared inputs of the areas, computed once.
 struct Context<'a> {
     rootfs: &'a RootFs,
-    layers: &'a [LayerSummary],
     config: Option<&'a ImageConfig>,
     launch: &'a [Setting],
     /// The process that the image starts.
@@ -279,7 +274,6 @@ impl<'a> Context<'a> {
         };
         Self {
             rootfs,
-            layers: world.layers,
             config: world.config,
             launch: world.launch,
             loader: linker::Linker::new(Rc::clone(&loader), config, imports),

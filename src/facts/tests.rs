@@ -258,7 +258,7 @@ fn modules_that_would_load_another_nccl_are_reported() {
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
-        let world = FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] };
+        let world = FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] };
         let context = Context::new(&world);
         let loaded = Fact::known(crate::model::Version::parse("2.27.5").unwrap());
         nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()
@@ -319,7 +319,7 @@ fn what_a_configuration_leaves_open_is_unknown() {
         let mut config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
         change(&mut config.unknown);
-        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
         let names = facts
             .iter()
             .filter(|(_, fact)| matches!(fact, Fact::Unknown(gap) if gap.why == "only a shell can determine"));

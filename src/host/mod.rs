@@ -82,6 +82,11 @@ pub enum RecordSchema {
 }
 
 impl Record {
+    /// Returns true for the text of a record of any version.
+    pub fn is_one(text: &str) -> bool {
+        text.contains("ncclcheck-host/")
+    }
+
     /// Collects a record of this machine, including NVML's values.
     pub fn here() -> Self {
         let mut record = Self::collect(&HostTree::new("/"));

@@ -7,7 +7,6 @@ use super::medium::Medium;
 use super::oci::Finder;
 use super::plan::{ImagePlan, LayerLocation};
 use super::scanned::ScannedLayer;
-use super::soci::SociTables;
 use super::target::Selector;
 use super::{ImageError, Request, ScanContext};
 
@@ -40,17 +39,13 @@ impl<S: Source> Medium for ByDigest<S> {
     fn scan(
         &self,
         plan: &mut ImagePlan,
-        request: &Request,
+        _request: &Request,
         context: ScanContext<'_>,
     ) -> Result<Vec<ScannedLayer>, ImageError> {
-        let tables = SociTables::new(&self.source, plan, request.unverified, &request.limits);
         let open = |location: &LayerLocation| match location.blob() {
             Some(blob) => Ok((self.source.open(&blob)?, Some(blob.size))),
             None => Err(SourceError::invalid("a layer without a digest")),
         };
-        let scanned = layers::scan(plan, &open, Some(&tables), context)?;
-        let note = tables.note();
-        plan.notes.extend(note);
-        Ok(scanned)
+        layers::scan(plan, &open, context)
     }
 }

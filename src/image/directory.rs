@@ -5,7 +5,6 @@
 //! Signatures (`signature-N`, `HEX.signature-N`) are stored beside them. They are not read: no rule uses them.
 
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
@@ -96,9 +95,5 @@ impl Source for Directory {
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         self.file(blob.digest.hex(), COPY_AGAIN)
-    }
-
-    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        self.files.blob_range(&ImagePath::from(blob.digest.hex()), blob, range)
     }
 }

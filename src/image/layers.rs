@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::image::source::{SourceError, SourceErrorKind};
 use crate::image::verify::Verification;
 use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, ScanError, scan_layer};
-use crate::model::{AmbiguousForm, BlobRef, Hasher};
+use crate::model::{BlobRef, Hasher};
 use unpack::pipe::with_watched_pipe;
 
-use super::partial::{self, PartialRead};
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
 use super::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
-use super::soci::SociTables;
 use super::texts::KeptTexts;
 use super::{ImageError, ScanContext};
 
@@ -26,7 +24,6 @@ type LayerReader<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
 pub(super) fn scan<'s>(
     plan: &ImagePlan,
     open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
-    tables: Option<&SociTables<'_>>,
     context: ScanContext<'_>,
 ) -> Result<Vec<ScannedLayer>, ImageError> {
     let count = plan.layers.len();
@@ -48,10 +45,10 @@ pub(super) fn scan<'s>(
             scope.spawn(|| {
                 while let Some((index, layer)) = next().filter(|_| !context.cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    let scanned = scan_one(layer, open, tables, context, &what);
+                    let scanned = scan_one(layer, open, context, &what);
                     let scanned = scanned.and_then(|scanned| {
                         texts.add(&scanned.scan, context.limits)?;
-                        Ok(compared(layer, scanned, tables, context, &what))
+                        Ok(scanned)
                     });
                     match scanned {
                         Ok(scanned) => {
@@ -90,11 +87,10 @@ pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> Stri
 fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
-    tables: Option<&SociTables<'_>>,
     context: ScanContext<'_>,
     what: &str,
 ) -> Result<ScannedLayer, ImageError> {
-    let Some(blob) = layer.location.blob() else { return scan_here(layer, open, tables, context, what) };
+    let Some(blob) = layer.location.blob() else { return scan_here(layer, open, context, what) };
     // A known digest makes opening the blob unnecessary.
     if let Some(scanned) = cached(context, &blob) {
         return Ok(scanned);
@@ -104,7 +100,7 @@ fn scan_one<'s>(
     if let Some(scanned) = turn.as_ref().and_then(|_| cached(context, &blob)) {
         return Ok(scanned);
     }
-    let here = || scan_here(layer, open, tables, context, what);
+    let here = || scan_here(layer, open, context, what);
     match context.cache.once(&ScanKey { blob: &blob, limits: context.limits }, context.cancel, here) {
         Some(scanned) => scanned,
         None => cached(context, &blob).map_or_else(here, Ok),
@@ -114,17 +110,10 @@ fn scan_one<'s>(
 fn scan_here<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
-    tables: Option<&SociTables<'_>>,
     context: ScanContext<'_>,
     what: &str,
 ) -> Result<ScannedLayer, ImageError> {
     let known = |blob: &BlobRef| cached(context, blob);
-    let tables = tables.filter(|_| context.in_part && !layer.is_foreign());
-    let note = match tables.map(|tables| partial::scan(layer, tables, context, what)).transpose()? {
-        Some(PartialRead::Scanned(scanned)) => return Ok(scanned),
-        Some(PartialRead::Unusable(why)) => Some(format!("read whole: {why}")),
-        Some(PartialRead::NotOffered) | None => None,
-    };
     let (mut reader, size) = match open(&layer.location) {
         Err(error) if error.kind() == SourceErrorKind::Missing && layer.is_foreign() => {
             return Ok(ScannedLayer::missing_foreign(layer, what, &error.what));
@@ -148,8 +137,7 @@ fn scan_here<'s>(
             context.cancel,
             |pipe| scan_layer(pipe, limits, true, pool),
         );
-        let scanned =
-            ScannedLayer { note, ..ScannedLayer::whole(scan.map_err(error)?, expected.digest, expected.size) };
+        let scanned = ScannedLayer::whole(scan.map_err(error)?, expected.digest, expected.size);
         keep(context, &scanned, KeptUnder::Blob);
         return Ok(scanned);
     }
@@ -178,29 +166,6 @@ fn scan_here<'s>(
     let scanned = ScannedLayer::whole(scan.map_err(error)?, hasher.finish(), size);
     keep(context, &scanned, KeptUnder::BlobAndTar);
     Ok(scanned)
-}
-
-/// Adds the differences between a layer's tar and its table of contents, if it has one. A scan by the table has no tar to
-/// compare.
-fn compared(
-    layer: &PlannedLayer,
-    mut scanned: ScannedLayer,
-    tables: Option<&SociTables<'_>>,
-    context: ScanContext<'_>,
-    what: &str,
-) -> ScannedLayer {
-    let tables = tables.filter(|_| !context.in_part);
-    match tables.and_then(|tables| partial::compare(layer, tables, &scanned.scan, context, what)) {
-        Some(Ok(differences)) if !differences.is_empty() => {
-            let ambiguities = Arc::make_mut(&mut scanned.scan).ambiguities.get_or_insert_default();
-            for path in differences {
-                ambiguities.push(AmbiguousForm::TocDifference, None, path);
-            }
-        }
-        Some(Err(why)) => scanned.note = Some(format!("its tar was not compared with its table of contents: {why}")),
-        Some(Ok(_)) | None => {}
-    }
-    scanned
 }
 
 /// The first bytes, enough to detect the compression.

@@ -1,8 +1,7 @@
 //! OCI image layouts (image-spec, `image-layout.md`), in a folder or in an archive.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
-use std::ops::Range;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::model::{BlobRef, Digest, ImagePath, Limits, open_regular};
@@ -50,28 +49,6 @@ pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
     /// Opens a file; `None` if it does not exist.
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError>;
 
-    /// Opens a range of a file; also returns the size of the whole file. `None` if the file does not exist, or can be
-    /// read only from its first byte.
-    fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
-        Ok(None)
-    }
-
-    /// Opens a range of a blob that is stored in this file, as [`Source::open_range`] does.
-    fn blob_range(
-        &self,
-        path: &ImagePath,
-        blob: &BlobRef,
-        range: Range<u64>,
-    ) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        match self.open_range(path, range)? {
-            Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
-                "blob {} has {size} bytes, its descriptor says {}",
-                blob.digest, blob.size
-            ))),
-            found => Ok(found.map(|(reader, _)| reader)),
-        }
-    }
-
     /// The location of these files, for messages.
     fn place(&self) -> String;
 
@@ -91,10 +68,6 @@ pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
 impl<F: LayoutFiles> LayoutFiles for &F {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         (**self).open(path)
-    }
-
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
-        (**self).open_range(path, range)
     }
 
     fn place(&self) -> String {
@@ -138,13 +111,6 @@ impl Folder {
 impl LayoutFiles for Folder {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(self.file(path)?.map(|(file, size)| (Box::new(file) as Box<dyn Read + Send>, size)))
-    }
-
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
-        let Some((mut file, size)) = self.file(path)? else { return Ok(None) };
-        file.seek(SeekFrom::Start(range.start))
-            .map_err(|error| SourceError::io(format!("reading {path} of {}", self.place()), error))?;
-        Ok(Some((Box::new(file.take(range.end - range.start)), size)))
     }
 
     fn place(&self) -> String {
@@ -220,9 +186,5 @@ impl<F: LayoutFiles> Source for ImageLayout<F> {
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         self.blob(&blob.digest)
-    }
-
-    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        self.files.blob_range(&blob_path(&blob.digest), blob, range)
     }
 }

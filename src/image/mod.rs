@@ -17,13 +17,11 @@ mod missing;
 mod needs;
 mod oci;
 mod overlay;
-mod partial;
 mod plan;
 pub mod reference;
 mod registry;
 mod root;
 mod scanned;
-mod soci;
 pub mod source;
 mod squash;
 mod storage;
@@ -44,7 +42,6 @@ use crate::layer::cache::ScanCache;
 use crate::layer::scan::{ScanError, TreeJobs};
 use crate::model::{
     ImageConfig, ImageSummary, LayerSummary, Limits, Meter, Platform, Progress, StartChoice, help_line, printable,
-    size as size_text,
 };
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
@@ -57,7 +54,7 @@ use medium::Medium;
 pub use needs::ImageNeeds;
 use plan::ImagePlan;
 pub use registry::{RegistryContacts, StoredLogin, stored_logins};
-use scanned::{ScannedLayer, TableOfContents};
+use scanned::ScannedLayer;
 
 /// Reads the files that configure registries on this machine, to find errors in them.
 pub fn registry_configuration(options: &AccessOptions) -> Result<(), SourceError> {
@@ -86,12 +83,6 @@ pub struct Request {
     pub environment: BTreeMap<String, String>,
     /// What replaces the image's own command, Python and user.
     pub start: StartChoice,
-    /// Judges layers by their tables of contents where they have one, and reads only the parts that it needs. Ordinary
-    /// engines ignore these tables and run the tar.
-    pub in_part: bool,
-    /// Allows reads that cannot be verified: an engine's image from its folders, and partial reads by a table of
-    /// contents that the image does not name.
-    pub unverified: bool,
     /// Registries that have answered, for requests with the same options to share.
     pub contacts: RegistryContacts,
 }
@@ -110,8 +101,6 @@ impl Request {
             cache: Arc::default(),
             environment: BTreeMap::new(),
             start: StartChoice::default(),
-            in_part: false,
-            unverified: false,
             contacts: RegistryContacts::default(),
         })
     }
@@ -150,7 +139,7 @@ impl PlatformChoice {
         SourceError::not_found(format!(
             "no {asked} image; available: {}{}",
             printable(&offered.join(", ")),
-            help_line(Some("choose one with --platform, or all with --all-platforms"))
+            help_line(Some("choose one with --platform, or all with --platform all"))
         ))
     }
 }
@@ -234,7 +223,6 @@ impl ImageError {
 struct ScanContext<'a> {
     jobs: NonZeroUsize,
     limits: &'a Limits,
-    in_part: bool,
     cache: &'a ScanCache,
     pool: Option<&'a Pool>,
     progress: &'a dyn Progress,
@@ -272,7 +260,6 @@ fn read(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<V
     let context = ScanContext {
         jobs: request.jobs,
         limits: &request.limits,
-        in_part: request.in_part,
         cache: &request.cache,
         pool: pool.as_ref(),
         progress,
@@ -286,10 +273,15 @@ fn read(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<V
     }
     // File trees may be large: free the decompression memory first.
     drop(pool);
-    Ok(images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &*medium, request)).collect())
+    images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &*medium, request)).collect()
 }
 
-fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, request: &Request) -> Image {
+fn assemble(
+    plan: ImagePlan,
+    scanned: Vec<ScannedLayer>,
+    medium: &dyn Medium,
+    request: &Request,
+) -> Result<Image, ImageError> {
     let mut notes = plan.notes;
     let mut layers = Vec::new();
     for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
@@ -301,8 +293,6 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
             let (is, says) = (scan.compression.name(), declared.name());
             notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
-        let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
-        notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
             digest: scanned.stored.clone(),
             diff_id: planned.diff_id.clone(),
@@ -312,7 +302,6 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
             read: scanned.read,
             unpacked: scan.unpacked,
             entries: scan.entries.len(),
-            table_of_contents: scanned.part.map(|table| table.form),
             cached: scanned.cached,
             shared: scanned.is_shared,
             history: planned.history.clone(),
@@ -323,15 +312,14 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         let all = scanned.len();
         notes.push(format!("{shared} of {all} layers were not read: their scans come from a shared cache"));
     }
-    if scanned.iter().any(|scanned| scanned.part.is_some()) {
-        let why = "the diff IDs of layers read in part are not verified: only the whole tar has one";
-        notes.push(why.to_owned());
-    }
     let unknown: Vec<_> = scanned.iter().filter_map(|scanned| scanned.unknown.clone()).collect();
     notes.extend(unknown.iter().map(|gap| gap.why.clone()));
     let mut rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
+    if let Some(refused) = &rootfs.refused {
+        let help = help_line(Some("build the image again: no builder writes such a layer"));
+        return Err(ImageError::invalid(format!("{refused}: Docker and containerd refuse the layer{help}")));
+    }
     rootfs.unknown = unknown.into_iter().next();
-    notes.extend(rootfs.notes.iter().cloned());
     notes.extend(unread(&rootfs));
     let has_config = plan.config.is_some();
     let mut config = plan.config.unwrap_or_default();
@@ -354,13 +342,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         notes,
     };
     let config = (own_config.is_some() || !request.environment.is_empty()).then_some(config);
-    Image { summary, config, own_config, rootfs }
-}
-
-/// Note on how much of a layer was read.
-fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
-    let unverified = if table.is_verified { "" } else { ", unverified" };
-    format!("{} of {} read ({}{unverified})", size_text(read), size_text(size), table.form)
+    Ok(Image { summary, config, own_config, rootfs })
 }
 
 /// Errors of files that a collector needed and could not read. Facts that need such a file report it; these notes cover

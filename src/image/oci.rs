@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::image::source::{Source, SourceError, SourceErrorKind, StoredDocument, read_bounded};
 use crate::image::target::Selector;
-use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
 use super::go_json::{parse_changed, parse_document};
@@ -112,15 +111,13 @@ impl<'a> Finder<'a> {
                     continue;
                 }
             };
-            let annotations: Annotations = descriptor.annotations().clone().unwrap_or_default().into_iter().collect();
+            let annotation = |key: &&str| descriptor.annotations().as_ref()?.get(*key).cloned();
             let mut named = outer.clone();
-            named.names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(|key| annotations.get(*key).cloned()));
-            match IndexedKind::of(descriptor, &annotations) {
+            named.names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(annotation));
+            match IndexedKind::of(descriptor) {
                 IndexedKind::Manifest => self.candidate(descriptor, blob, named)?,
                 IndexedKind::Index => self.nested(blob, named, depth)?,
                 IndexedKind::Attestation => self.notes.push(format!("skipped attestation manifest {}", blob.digest)),
-                // A note reports its use when layers are read.
-                IndexedKind::SociIndex => {}
                 IndexedKind::Artifact(kind) => {
                     self.notes.push(format!("skipped artifact {} ({})", blob.digest, printable(&kind)));
                 }
@@ -319,9 +316,8 @@ impl<'a> Finder<'a> {
         let bytes = read_bounded(reader, self.limits.document, &format!("reading configuration {}", blob.digest))?;
         verify(&bytes, &blob)?;
         let layers = manifest.layers().iter().map(described_layer).collect::<Result<_, _>>()?;
-        let annotations = manifest.annotations().clone().unwrap_or_default().into_iter().collect();
         let plan = configure(&bytes, blob.digest, Some(digest), layers, self.limits)?;
-        Ok(Described::Image(Box::new(ImagePlan { annotations, ..plan })))
+        Ok(Described::Image(Box::new(plan)))
     }
 }
 
@@ -374,7 +370,6 @@ fn described_layer(descriptor: &Descriptor) -> Result<DescribedLayer, ImageError
     Ok(DescribedLayer {
         location: LayerLocation::Blob { digest: blob.digest, size: blob.size },
         media_type: Some(media_type),
-        annotations: descriptor.annotations().clone().unwrap_or_default().into_iter().collect(),
     })
 }
 

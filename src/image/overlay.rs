@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::layer::scan::{Annotations, OverlayMarks, scan_folder, scan_overlay};
+use crate::layer::scan::{OverlayMarks, scan_folder, scan_overlay};
 use crate::model::Digest;
 
 use super::layers::describe;
@@ -13,13 +13,7 @@ use super::{ImageError, ScanContext};
 
 /// A layer in a folder.
 pub(super) fn folder_layer(path: PathBuf, diff_id: Digest) -> PlannedLayer {
-    PlannedLayer {
-        location: LayerLocation::Folder(path),
-        media_type: None,
-        annotations: Annotations::new(),
-        diff_id: Some(diff_id),
-        history: None,
-    }
+    PlannedLayer { location: LayerLocation::Folder(path), media_type: None, diff_id: Some(diff_id), history: None }
 }
 
 /// Scans the layers of a plan, all of which are folders: of an overlayfs with these marks, or whole.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use oci_spec::image::ImageConfiguration;
 
 use crate::image::source::SourceError;
-use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Hasher, ImageConfig, ImagePath, Limits, OverLimit, Platform, conceal, printable};
 
 use super::go_json::parse_document;
@@ -20,8 +19,6 @@ pub(super) struct ImagePlan {
     /// Time of the build, as the configuration says (RFC 3339).
     pub(super) created: Option<String>,
     pub(super) manifest: Option<Digest>,
-    /// Annotations of the manifest.
-    pub(super) annotations: Annotations,
     /// `None` for an unpacked root file system, which has no configuration.
     pub(super) config_digest: Option<Digest>,
     /// `None` if the image declares nothing, as an unpacked root file system.
@@ -37,8 +34,6 @@ pub(super) struct ImagePlan {
 pub(super) struct PlannedLayer {
     pub(super) location: LayerLocation,
     pub(super) media_type: Option<String>,
-    /// Annotations of the layer's descriptor.
-    pub(super) annotations: Annotations,
     /// The digest of the uncompressed tar. `None` for a folder that was never packed.
     pub(super) diff_id: Option<Digest>,
     pub(super) history: Option<String>,
@@ -99,7 +94,6 @@ pub(super) fn check_platform(plan: &ImagePlan, choice: &PlatformChoice) -> Resul
 pub(super) struct DescribedLayer {
     pub(super) location: LayerLocation,
     pub(super) media_type: Option<String>,
-    pub(super) annotations: Annotations,
 }
 
 /// Plans an image from its configuration and the layers of its manifest.
@@ -144,16 +138,15 @@ pub(super) fn configure(
     };
     let mut layers = Vec::new();
     for ((described, diff_id), history) in described.into_iter().zip(diff_ids).zip(steps) {
-        let DescribedLayer { location, media_type, annotations } = described;
+        let DescribedLayer { location, media_type } = described;
         let diff_id = Some(diff_id.parse().map_err(SourceError::from)?);
-        layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
+        layers.push(PlannedLayer { location, media_type, diff_id, history });
     }
     let config = Some(image_config(&parsed));
     Ok(ImagePlan {
         names: Vec::new(),
         created: parsed.created().clone(),
         manifest,
-        annotations: Annotations::new(),
         config_digest: Some(config_digest),
         config,
         layers,

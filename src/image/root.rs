@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::image::source::SourceError;
-use crate::layer::scan::{Annotations, scan_folder};
+use crate::layer::scan::scan_folder;
 
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
 use super::needs::PlaceNeeds;
@@ -50,7 +50,6 @@ impl Medium for RootFolder {
         let layer = PlannedLayer {
             location: LayerLocation::Folder(self.path.clone()),
             media_type: None,
-            annotations: Annotations::new(),
             diff_id: None,
             history: None,
         };
@@ -58,7 +57,6 @@ impl Medium for RootFolder {
             names: Vec::new(),
             created: None,
             manifest: None,
-            annotations: Annotations::new(),
             config_digest: None,
             config: None,
             layers: vec![layer],

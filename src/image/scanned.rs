@@ -14,7 +14,7 @@ use super::{ImageError, ScanContext};
 #[derive(Clone, Debug)]
 pub(super) struct ScannedLayer {
     pub(super) scan: Arc<LayerScan>,
-    /// Digest of the stored blob, computed from its bytes unless only parts were read. `None` for a folder.
+    /// Digest of the stored blob, computed from its bytes. `None` for a folder.
     pub(super) stored: Option<Digest>,
     pub(super) size: u64,
     /// Number of stored bytes that were read: none if the scan comes from the cache and nothing else needed the bytes.
@@ -23,10 +23,6 @@ pub(super) struct ScannedLayer {
     pub(super) cached: bool,
     /// True if that scan may be another user's.
     pub(super) is_shared: bool,
-    /// The table of contents of a partial read; `None` for a blob that was read whole and verified.
-    pub(super) part: Option<TableOfContents>,
-    /// The reason why the layer was read whole, or not compared with its table of contents.
-    pub(super) note: Option<String>,
     /// The reason why the content of the layer is unknown, or not all of it known.
     pub(super) unknown: Option<Gap>,
 }
@@ -56,24 +52,14 @@ impl ScannedLayer {
     }
 
     fn of(scan: LayerScan) -> Self {
-        let (stored, size, read, part, note, unknown) = (None, 0, 0, None, None, None);
-        Self { scan: Arc::new(scan), stored, size, read, cached: false, is_shared: false, part, note, unknown }
+        Self { scan: Arc::new(scan), stored: None, size: 0, read: 0, cached: false, is_shared: false, unknown: None }
     }
 
     /// The digest of the tar inside, if it was computed from every byte.
     pub(super) fn tar_digest(&self) -> Option<&Digest> {
-        let is_plain = self.scan.compression == Compression::None && self.part.is_none() && self.unknown.is_none();
+        let is_plain = self.scan.compression == Compression::None && self.unknown.is_none();
         self.scan.diff_id.as_ref().or(if is_plain { self.stored.as_ref() } else { None })
     }
-}
-
-/// The table of contents of a partial read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TableOfContents {
-    /// Name for reports.
-    pub(super) form: &'static str,
-    /// True if the image's digest covers it.
-    pub(super) is_verified: bool,
 }
 
 /// The cached scan of a blob. The blob has not been opened.
@@ -95,7 +81,7 @@ pub(super) enum KeptUnder {
     BlobAndTar,
 }
 
-/// Caches a scan under digests that were computed from its bytes. A partially read blob has none.
+/// Caches a scan under digests that were computed from its bytes.
 pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer, under: KeptUnder) {
     let limits = context.limits;
     let Some(stored) = &scanned.stored else { return };
@@ -124,8 +110,7 @@ pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<Bl
     }
 }
 
-/// Verifies the layer's tar against the diff ID in the configuration. A layer that was not read whole has no digest to
-/// compare, which the report says.
+/// Verifies the layer's tar against the diff ID in the configuration. A layer that was not read has no digest to compare.
 pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: Option<&Digest>, what: &str) -> Result<(), ImageError> {
     let Some((found, expected)) = scanned.tar_digest().zip(diff_id).filter(|(found, expected)| found != expected)
     else {

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::model::{BlobRef, Digest, DigestError, Environment, Hasher, Limits, cause, help_line};
@@ -78,34 +77,14 @@ pub trait Source: Sync + fmt::Debug {
     /// A manifest that an index names. The caller verifies the bytes.
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;
 
-    /// The manifests of one artifact type that refer to another manifest (OCI distribution-spec, "Listing Referrers").
-    /// The list is unverified: only the medium vouches for it. Empty where the medium keeps no such list.
-    fn referrers(&self, _manifest: &Digest, _artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
-        Ok(Vec::new())
-    }
-
     /// Opens a blob as stored, from its first byte to its last. The bytes are not verified here:
     /// [`super::verify::Verified`] does that for every medium.
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError>;
-
-    /// Opens a range within a blob, unverified; `None` from a medium that can read a blob only from its first byte.
-    fn open_range(
-        &self,
-        _blob: &BlobRef,
-        _range: Range<u64>,
-    ) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        Ok(None)
-    }
 
     /// The place that serves the image in place of the one that its name says, such as a mirror; see
     /// [`ImageSummary::served_by`](crate::model::ImageSummary::served_by).
     fn served_by(&self) -> Option<&str> {
         None
-    }
-
-    /// Cost of opening another range, as the number of bytes that could be read in the same time.
-    fn range_cost(&self) -> u64 {
-        16 << 10
     }
 }
 

@@ -42,7 +42,6 @@ fn outlines(request: &Request, cancel: &Cancel) -> Result<Vec<ImageOutline>, Ima
     let context = ScanContext {
         jobs: request.jobs,
         limits: &request.limits,
-        in_part: request.in_part,
         cache: &request.cache,
         pool: None,
         progress: &NoProgress,

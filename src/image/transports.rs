@@ -6,6 +6,7 @@ use super::medium::Transport;
 pub static TRANSPORTS: &[&Transport] = &[
     &super::registry::medium::TRANSPORT,
     &super::daemon::medium::TRANSPORT,
+    &super::daemon::medium::FOLDERS,
     &super::storage::TRANSPORT,
     &super::archive::docker::TRANSPORT,
     &super::layout::TRANSPORT,

@@ -15,6 +15,6 @@ pub use across_hosts::{SharedJudgement, across_hosts};
 pub use difference::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, Side};
 pub use identity::{FindingIdentity, distinct_names};
 pub use in_force::{PolicyInForce, RulesInForce};
-pub use policy::{ImagePatterns, PolicyError, PolicyText};
+pub use policy::{PolicyError, PolicyText};
 pub use rulebook::{Rulebook, RulebookError};
 pub use verdict::Verdict;

@@ -72,9 +72,8 @@ limits! {
     unpacked: u64 = 1 << 40;
     /// Unpacked bytes per stored byte of a layer, enforced after 64 MiB. gzip cannot exceed 1032.
     expansion: u64 = 1100;
-    /// Bytes of the table of contents of a layer that can be read in part, and bytes of memory that its entries take. An
-    /// entry has some 300 bytes in both. Above the limit the layer is read whole.
-    toc: u64 = 64 << 20;
+    /// Bytes of one list of images or layers in the store of Podman or Buildah.
+    store_list: u64 = 64 << 20;
     /// Binary logarithm of the largest zstd window. 27 is the default of `zstd --long`.
     zstd_window_log: u32 = 27;
     /// Bytes of one text file.

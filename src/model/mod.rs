@@ -1,7 +1,6 @@
 //! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] and [`WriteTarget`] find and open
 //! files.
 
-mod ambiguity;
 mod blob;
 mod bounded;
 mod bounds;
@@ -35,7 +34,6 @@ mod text;
 mod version;
 mod write_target;
 
-pub use ambiguity::{Ambiguities, Ambiguity, AmbiguousForm};
 pub use blob::BlobRef;
 pub(crate) use bounded::{bytes_within, line_within, text_within};
 pub use bounds::BoundsError;

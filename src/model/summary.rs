@@ -36,8 +36,8 @@ pub struct LayerSummary {
     pub digest: Option<Digest>,
     /// Diff ID: digest of the uncompressed tar, from the configuration.
     pub diff_id: Option<Digest>,
-    /// True if the diff ID was compared with the digest of all the tar's bytes. False for a layer that was read in part,
-    /// for one whose bytes are missing, and for a folder.
+    /// True if the diff ID was compared with the digest of all the tar's bytes. False for a layer
+    /// whose bytes are missing, and for a folder.
     pub diff_id_verified: bool,
     /// Compression: `none`, `gzip` or `zstd`.
     pub compression: &'static str,
@@ -45,12 +45,10 @@ pub struct LayerSummary {
     pub size: u64,
     /// Stored bytes that were read: none if the scan came from the cache.
     pub read: u64,
-    /// Size of the uncompressed tar in bytes; only that of its files, if the layer was read in part.
+    /// Size of the uncompressed tar in bytes.
     pub unpacked: u64,
     /// Number of entries in the tar.
     pub entries: usize,
-    /// The format of the table of contents that the layer was judged by, such as `eStargz`; `None` if its tar was.
-    pub table_of_contents: Option<&'static str>,
     /// True if the scan came from the cache, so that the layer was not read.
     pub cached: bool,
     /// True if that cache was a shared one, into which other users write.

@@ -14,7 +14,7 @@ use super::recording::{Recording, StepRecord};
 use super::wire::StepBody as _;
 use super::wire::collectives::{CollectivesBody, Measurement};
 
-/// Fraction of the baseline's bandwidth that still counts as equal. Runs on one machine differ by a few percent.
+/// Fraction of the reference run's bandwidth that still counts as equal. Runs on one machine differ by a few percent.
 const AS_GOOD: f64 = 0.9;
 
 /// Expectations of a run.
@@ -24,14 +24,14 @@ pub struct ExpectedRun {
     /// Expected values of facts.
     pub values: Option<Expectations>,
     /// Recording of a good run; this run must not be slower.
-    pub baseline: Option<Recording>,
+    pub reference: Option<Recording>,
 }
 
 impl ExpectedRun {
     /// Adds the facts about deviations from the expectations.
     pub fn compare(&self, recording: &Recording, facts: &mut Facts) {
-        if let Some(good) = &self.baseline {
-            facts.insert(key::RUN_BASELINE, Fact::seen(true, []));
+        if let Some(good) = &self.reference {
+            facts.insert(key::RUN_REFERENCE, Fact::seen(true, []));
             compare(good, recording, facts);
         }
         if let Some(values) = &self.values {
@@ -124,16 +124,16 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         if let (Some(before), Some(now)) = (before.view(key).value(), facts.view(key).value())
             && before != now
         {
-            worse.push(format!("{} is {now}, baseline {before}", key.name));
+            worse.push(format!("{} is {now}, reference {before}", key.name));
         }
     }
     let Some((good, now)) = good.find(CollectivesBody::STEP).zip(now.find(CollectivesBody::STEP)) else {
-        let gap = Gap::new("the baseline or this run lacks the step collectives");
+        let gap = Gap::new("the reference run or this one lacks the step collectives");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     };
     let (good, now) = (speeds(good), speeds(now));
     if worse.is_empty() && !good.keys().any(|measured| now.contains_key(measured)) {
-        let gap = Gap::new("the baseline and this run have no operation and size of at least 1 MiB in common");
+        let gap = Gap::new("the reference run and this one have no operation and size of at least 1 MiB in common");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     }
     for ((operation, bytes), before) in &good {
@@ -141,7 +141,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
             && *speed < before * AS_GOOD
         {
             let (now, before) = (speed / 1e9, before / 1e9);
-            worse.push(format!("{operation} of {}: {now:.1} GB/s, baseline {before:.1} GB/s", size(*bytes)));
+            worse.push(format!("{operation} of {}: {now:.1} GB/s, reference {before:.1} GB/s", size(*bytes)));
         }
     }
     facts.insert(key::RUN_WORSE, if worse.is_empty() { Fact::Absent } else { Fact::seen(worse, []) });
@@ -217,18 +217,18 @@ mod tests {
         let mut worse = facts(&slow);
         compare(&good, &slow, &mut worse);
         let text = told(&worse, &key::RUN_WORSE);
-        assert!(text.contains("run.nccl.transports is SHM, baseline P2P/CUMEM"), "{text}");
-        assert!(text.contains("all_reduce of 256 MiB: 199.1 GB/s, baseline 299.1 GB/s"), "{text}");
+        assert!(text.contains("run.nccl.transports is SHM, reference P2P/CUMEM"), "{text}");
+        assert!(text.contains("all_reduce of 256 MiB: 199.1 GB/s, reference 299.1 GB/s"), "{text}");
     }
 
     #[test]
     fn only_given_expectations_are_compared() {
         let full = recorded("full");
-        let added = |values: Option<&str>, baseline: Option<Recording>| {
-            let expected = ExpectedRun { values: values.map(|text| read(text).unwrap()), baseline };
+        let added = |values: Option<&str>, reference: Option<Recording>| {
+            let expected = ExpectedRun { values: values.map(|text| read(text).unwrap()), reference };
             let mut facts = facts(&full);
             expected.compare(&full, &mut facts);
-            [&key::RUN_EXPECTED, &key::RUN_BASELINE].map(|key| *facts.view(key) != Fact::Absent)
+            [&key::RUN_EXPECTED, &key::RUN_REFERENCE].map(|key| *facts.view(key) != Fact::Absent)
         };
         assert_eq!(added(None, None), [false, false]);
         assert_eq!(added(Some("run.gpu.count: 2"), None), [true, false]);
@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn a_run_is_slower_below_nine_tenths_at_the_same_size_from_1_mib_on() {
         let good = measured(&[("all_reduce", 1 << 20, 100e9), ("all_reduce", (1 << 20) - 1, 100e9)]);
-        for (speed, worse) in [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1 MiB: 89.9 GB/s, baseline 100.0 GB/s")]
+        for (speed, worse) in
+            [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1 MiB: 89.9 GB/s, reference 100.0 GB/s")]
         {
             let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
             let mut facts = Facts::default();
@@ -305,7 +306,7 @@ mod tests {
         for now in [measured(&[("broadcast", 1 << 20, 1.0)]), measured(&[("all_reduce", (1 << 20) - 1, 1.0)])] {
             let mut facts = Facts::default();
             compare(&good, &now, &mut facts);
-            let why = "the baseline and this run have no operation and size of at least 1 MiB in common";
+            let why = "the reference run and this one have no operation and size of at least 1 MiB in common";
             assert_eq!(gap(&facts, &key::RUN_WORSE), why);
         }
         // One size in common is enough.
@@ -329,7 +330,7 @@ mod tests {
         for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {
             let mut facts = Facts::default();
             compare(good, now, &mut facts);
-            assert_eq!(gap(&facts, &key::RUN_WORSE), "the baseline or this run lacks the step collectives");
+            assert_eq!(gap(&facts, &key::RUN_WORSE), "the reference run or this one lacks the step collectives");
         }
     }
 
@@ -341,6 +342,6 @@ mod tests {
         facts.insert(key::RUN_NCCL_NETWORK, Fact::Absent);
         // Other differences count even without a measurement in common.
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
-        assert_eq!(told(&facts, &key::RUN_WORSE), "run.gpu.models is another, baseline NVIDIA H200, NVIDIA H200");
+        assert_eq!(told(&facts, &key::RUN_WORSE), "run.gpu.models is another, reference NVIDIA H200, NVIDIA H200");
     }
 }

@@ -22,7 +22,7 @@ impl Explanation<'_> {
     /// Writes the explanation: one JSON object on one line for [`Format::Json`], else text for people.
     pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Json | Format::Json1 => json::write_value(&self.value(), out),
+            Format::Json => json::write_value(&self.value(), out),
             _ => tree::write(self.image, self.accounts, style, out),
         }
     }

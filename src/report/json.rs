@@ -23,8 +23,6 @@ use probe::ProbeJson;
 
 /// Name and major version of the format.
 pub(super) const FORM: &str = "ncclcheck/2";
-/// The version before, which has less.
-const FORM_1: &str = "ncclcheck/1";
 
 /// An ncclcheck report on one image, or on one that could not be opened. Later versions of this format may add keys.
 #[derive(Serialize, JsonSchema)]
@@ -34,17 +32,13 @@ struct ReportJson<'a> {
     #[schemars(extend("const" = FORM))]
     schema: &'static str,
     /// The program that wrote the report.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ToolJson")]
-    tool: Option<ToolJson>,
+    tool: ToolJson,
     /// Time when the run began, in UTC: 2026-01-31T12:00:00Z. Left out if a library made the report.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     time: Option<&'a str>,
     /// What was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "AskedJson<'_>")]
-    asked: Option<AskedJson<'a>>,
+    asked: AskedJson<'a>,
     /// The rules and the policies that judged. Left out if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RulesInForce")]
@@ -95,14 +89,12 @@ struct ToolJson {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Asked")]
 struct AskedJson<'a> {
-    /// The command: check, inspect, probe, preflight or baseline. Null if a library made the report.
+    /// The command: check, inspect, probe or preflight. Null if a library made the report.
     command: Option<&'a str>,
     /// The reference as the user wrote it.
     image: &'a str,
     /// The platform: host, all, or os/arch[/variant]. Null if a library made the report.
     platform: Option<&'a str>,
-    /// True if layers were to be judged by their tables of contents.
-    in_part: bool,
     /// Names of the variables that the job sets.
     variables: &'a [String],
     /// The lowest severity that makes the verdict a failure.
@@ -166,22 +158,19 @@ struct LayerJson<'a> {
     digest: Option<&'a str>,
     /// Diff ID: digest of the uncompressed tar.
     diff_id: Option<&'a str>,
-    /// True if all bytes of the tar were compared with the diff ID. False if only parts of the layer were read, if its
-    /// bytes are missing, or if it is a folder.
+    /// True if all bytes of the tar were compared with the diff ID. False if its bytes are missing, or if it is a
+    /// folder.
     diff_id_verified: bool,
     /// Compression of the blob: none, gzip or zstd.
     compression: &'a str,
     /// Size of the stored blob in bytes.
     size: u64,
-    /// Bytes of the blob that were read; fewer than all if a table of contents verifies each part of the layer, none if
-    /// the scan came from the cache.
+    /// Bytes of the blob that were read: none if the scan came from the cache.
     read: u64,
-    /// Size of the uncompressed tar in bytes; if the layer was read in part, of its files alone.
+    /// Size of the uncompressed tar in bytes.
     unpacked: u64,
     /// Number of entries in the tar.
     entries: usize,
-    /// Format of the table of contents that the layer was judged by; null if its tar was, which ordinary engines run.
-    table_of_contents: Option<&'a str>,
     /// True if the scan came from the cache, which changes only `read`.
     cached: bool,
     /// True if that cache was a shared one, into which other users write.
@@ -311,14 +300,9 @@ enum SiteJson<'a> {
     },
 }
 
-/// Writes the present form.
+/// Writes a line for each report.
 pub(super) fn write(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
     reports.iter().try_for_each(|report| write_value(&ReportJson::from(report), out))
-}
-
-/// Writes the form of version 1.
-pub(super) fn write_1(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
-    reports.iter().try_for_each(|report| write_value(&ReportJson::version_1(report), out))
 }
 
 /// Writes an object for an image that could not be opened.
@@ -370,22 +354,21 @@ impl Formatter for Plain {
 /// This program.
 const TOOL: ToolJson = ToolJson { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
 
-impl<'a> ReportJson<'a> {
-    /// The report without what version 2 added.
-    fn version_1(report: &'a Report<'a>) -> Self {
+impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
+    fn from(report: &'a Report<'a>) -> Self {
         let layers = &report.image.layers;
         let judgement = |judgement: &'a rules::Judgement<'a>| JudgementJson::of(judgement, report.image);
         Self {
-            schema: FORM_1,
-            tool: None,
-            time: None,
-            asked: None,
-            rules: None,
+            schema: FORM,
+            tool: TOOL,
+            time: report.run.map(|run| &*run.time),
+            asked: AskedJson::of(&report.image.reference, report.run, report.fail_on, report.fail_for),
+            rules: report.rules,
             image: report.image.into(),
             host: report.host.map(Into::into),
             verdict: report.verdict().map(Into::into),
             error: None,
-            counts: None,
+            counts: report.judgements.map(|judgements| OutcomeCounts::of(judgements).into()),
             probe: report.probe.map(Into::into),
             facts: report.facts.iter().map(|(name, fact)| (name, FactJson::of(fact, layers))).collect(),
             judgements: report.judgements.map(|judgements| judgements.iter().map(judgement).collect()),
@@ -394,30 +377,13 @@ impl<'a> ReportJson<'a> {
     }
 }
 
-impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
-    fn from(report: &'a Report<'a>) -> Self {
-        let judgement =
-            |judgement: &'a rules::Judgement<'a>| JudgementJson::of(judgement, report.image).with_texts(judgement);
-        Self {
-            schema: FORM,
-            tool: Some(TOOL),
-            time: report.run.map(|run| &*run.time),
-            asked: Some(AskedJson::of(&report.image.reference, report.run, report.fail_on, report.fail_for)),
-            rules: report.rules,
-            counts: report.judgements.map(|judgements| OutcomeCounts::of(judgements).into()),
-            judgements: report.judgements.map(|judgements| judgements.iter().map(judgement).collect()),
-            ..Self::version_1(report)
-        }
-    }
-}
-
 impl<'a> From<&'a Unopened<'a>> for ReportJson<'a> {
     fn from(image: &'a Unopened<'a>) -> Self {
         Self {
             schema: FORM,
-            tool: Some(TOOL),
+            tool: TOOL,
             time: image.run.map(|run| &*run.time),
-            asked: Some(AskedJson::of(image.reference, image.run, FailOn::default(), &Owner::ALL)),
+            asked: AskedJson::of(image.reference, image.run, FailOn::default(), &Owner::ALL),
             rules: None,
             image: ImageJson {
                 reference: image.reference,
@@ -447,7 +413,6 @@ impl<'a> AskedJson<'a> {
             command: run.map(|run| &*run.command),
             image,
             platform: run.map(|run| &*run.platform),
-            in_part: run.is_some_and(|run| run.in_part),
             variables: run.map(|run| &*run.variables).unwrap_or_default(),
             fail_on,
             fail_for,
@@ -514,7 +479,6 @@ impl<'a> From<&'a LayerSummary> for LayerJson<'a> {
             read: layer.read,
             unpacked: layer.unpacked,
             entries: layer.entries,
-            table_of_contents: layer.table_of_contents,
             cached: layer.cached,
             shared: layer.shared,
             history: layer.history.as_deref(),

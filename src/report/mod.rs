@@ -154,7 +154,6 @@ formats! {
     "Text for people." Human "human" Rendering::each(human::write).then(LastPart::Rows(human::finish));
     "A table of images, for people." Table "table" Rendering::last(LastPart::Rows(table::write));
     "JSON for programs: one object on one line for each report." Json "json" Rendering::each(json::write).or(json::write_unopened);
-    "The first version of the JSON, which has less." Json1 "json/1" Rendering::each(json::write_1);
     "CSV: one record for each image." Csv "csv" Rendering::last(LastPart::Rows(csv::write));
     "SARIF 2.1.0 for code scanning." Sarif "sarif" Rendering::last(LastPart::Problems(sarif::write));
     "JUnit XML for CI services that show tests." Junit "junit" Rendering::last(LastPart::Entries(junit::write));
@@ -167,7 +166,7 @@ formats! {
 
 impl Format {
     /// Formats for every command; the others show only judgements of images.
-    pub const GENERAL: &[Self] = &[Self::Human, Self::Json, Self::Json1];
+    pub const GENERAL: &[Self] = &[Self::Human, Self::Json];
 
     /// Formats of the comparison of two images.
     pub const OF_DIFFERENCE: &[Self] = &[Self::Human, Self::Json, Self::Github, Self::Markdown];

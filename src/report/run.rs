@@ -11,8 +11,6 @@ pub struct ReportRun {
     pub time: String,
     /// The platform: `host`, `all`, or os/arch[/variant].
     pub platform: String,
-    /// True if layers were to be judged by their tables of contents.
-    pub in_part: bool,
     /// Names of the variables that the job sets.
     pub variables: Vec<String>,
     /// Whether the process was in a sandbox; `None` if a library made the report.

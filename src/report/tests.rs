@@ -9,7 +9,6 @@ mod human;
 mod json;
 mod junit;
 mod markdown;
-mod pages;
 mod sarif;
 mod stored;
 mod survey;
@@ -92,7 +91,6 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         read: size,
         unpacked: size * 5 / 2,
         entries: 1200,
-        table_of_contents: None,
         cached: false,
         shared: false,
         history: Some(history.to_owned()),

@@ -153,7 +153,6 @@ mod tests {
             diff_id: None,
             entries,
             found: std::collections::BTreeMap::new(),
-            ambiguities: None,
         };
         RootFs::fold(vec![Arc::new(layer)], &Limits::default())
     }
@@ -242,14 +241,7 @@ mod tests {
         let layer = |owner| {
             let entries = vec![entry("data", FOLDER, 0o700, Some(owner))];
             let found = std::collections::BTreeMap::new();
-            Arc::new(LayerScan {
-                compression: Compression::None,
-                unpacked: 0,
-                diff_id: None,
-                entries,
-                found,
-                ambiguities: None,
-            })
+            Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found })
         };
         let rootfs = RootFs::fold(vec![layer((0, 0)), layer((1000, 1000))], &Limits::default());
         assert_eq!(refused(&rootfs, &who(1000, &[]), "data", FileAccess::Execute), None);

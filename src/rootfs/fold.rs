@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::layer::scan::LayerScan;
 use crate::model::{Entry, EntryKind, FileOwner, ImagePath, Limits};
 
-use super::{ImageAmbiguities, LayerFindings, LayerTrace, NodeId, RootFs, TreeNode, What};
+use super::{LayerFindings, LayerTrace, NodeId, RootFs, TreeNode, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -74,19 +74,16 @@ impl RootFs {
             loader_steps: limits.loader_steps,
             python_steps: limits.python_steps,
             unknown: None,
-            notes: Vec::new(),
-            ambiguities: ImageAmbiguities::of(&layers),
+            refused: None,
         };
         rootfs.push_directory(0);
-        let mut conflicts = Vec::new();
         for (index, layer) in (0..).zip(layers) {
             let root = rootfs.push_directory(index);
             let mut own = OwnFolder { layer: index, root, has_root: false, marks: BTreeMap::new(), last: None };
             let layer = each(layer, |entry, number| rootfs.unpack(entry, number, &mut own));
             rootfs.layers.push(layer);
-            rootfs.merge(own, &mut conflicts);
+            rootfs.merge(own);
         }
-        rootfs.note_conflicts(conflicts);
         rootfs
     }
 
@@ -145,9 +142,12 @@ impl RootFs {
         if name == OPAQUE {
             own.marks(directory).is_opaque = true;
         } else if matches!(hidden, b"" | b"." | b"..") {
-            self.notes.push(format!("layer {}: the whiteout {} names nothing", own.layer + 1, entry.path));
+            self.refuse(own, &entry.path, "is a whiteout that names nothing");
         } else if !name.starts_with(AUFS) {
-            own.marks(directory).hidden.insert(hidden.into());
+            let is_written = self.child(directory, hidden).is_some();
+            if is_written || !own.marks(directory).hidden.insert(hidden.into()) {
+                self.refuse(own, &entry.path, "is a whiteout of what the same layer has before it");
+            }
         }
     }
 
@@ -173,8 +173,7 @@ impl RootFs {
         self.name(parent, name, id);
     }
 
-    /// Adds a hard link, which gives its file the entry's mode. Engines refuse a target that only lower layers have,
-    /// except umoci, which links to it; a link to a whiteout is one.
+    /// Adds a hard link, which gives its file the entry's mode; a link to a whiteout is one.
     fn link(&mut self, entry: &Entry, target: &ImagePath, own: &mut OwnFolder) {
         let folder = self.follow_from(own.root, target.parent().as_bytes()).ok().map(|(_, folder)| folder);
         let found = folder.and_then(|folder| self.file_named(folder, target.file_name()));
@@ -185,17 +184,15 @@ impl RootFs {
                 self.own(id, entry);
             }
         }
-        let lower =
-            || self.resolve(&target.parent()).ok().and_then(|(_, lower)| self.file_named(lower, target.file_name()));
         if found.is_none() && folder.is_some_and(|folder| own.hides(folder, target.file_name())) {
             let parent = self.parent(entry, own);
             own.marks(parent).hidden.insert(entry.path.file_name().into());
-        } else if let Some(id) = found.or_else(lower) {
+        } else if let Some(id) = found {
             let parent = self.parent(entry, own);
             self.name(parent, entry.path.file_name(), id);
         } else {
-            let (number, path) = (own.layer + 1, &entry.path);
-            self.notes.push(format!("layer {number}: {path} is a hard link to {target}, which does not exist"));
+            let what = format!("is a hard link to {target}, which is not a file that the same layer has before it");
+            self.refuse(own, &entry.path, &what);
         }
     }
 
@@ -216,9 +213,13 @@ impl RootFs {
         id
     }
 
+    /// Notes an entry for which Docker and containerd refuse its layer. The first one counts.
+    fn refuse(&mut self, own: &OwnFolder, path: &ImagePath, what: &str) {
+        self.refused.get_or_insert_with(|| format!("layer {}: {path} {what}", own.layer + 1));
+    }
+
     /// The directory at this path of the layer's folder, created if missing. Symlinks are followed inside the root, even
-    /// to places that do not exist yet. Any other entry on the path is replaced. Also returns the number of followed
-    /// links.
+    /// to places that do not exist yet. Also returns the number of followed links.
     fn make_directory(&mut self, path: &ImagePath, own: &mut OwnFolder) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![own.root];
@@ -243,7 +244,12 @@ impl RootFs {
                     }
                     rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
                 }
-                _ => {
+                other => {
+                    if other.is_some() {
+                        self.refuse(own, path, "is below a file, or below links in a circle, of the same layer");
+                    } else if own.hides(here, &name) {
+                        self.refuse(own, path, "is below what the same layer hides before it");
+                    }
                     let id = self.push_directory(own.layer);
                     own.marks(id).is_implied = true;
                     self.name(here, &name, id);

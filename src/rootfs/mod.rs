@@ -1,7 +1,6 @@
 //! The file system that a container would see: ordered layers folded into one tree that records the layer of each file.
 
 mod access;
-mod ambiguity;
 mod executable;
 mod fold;
 mod listing;
@@ -15,7 +14,6 @@ use crate::layer::scan::LayerScan;
 use crate::model::{EntryKind, FileOwner, Found, Gap, ImagePath, Site};
 
 pub use access::{Credentials, Denied, FileAccess, Refusal};
-pub use ambiguity::{ImageAmbiguities, ImageAmbiguity};
 pub use listing::listing;
 
 /// The merged file system.
@@ -33,10 +31,8 @@ pub struct RootFs {
     pub python_steps: usize,
     /// The reason why the content of a layer is unknown: any file may then be another one, or missing.
     pub unknown: Option<Gap>,
-    /// Harmless oddities of the layers: whiteouts without a name, hard links to missing files.
-    pub notes: Vec<String>,
-    /// What engines read differently or refuse.
-    pub ambiguities: ImageAmbiguities,
+    /// Why Docker and containerd refuse to unpack a layer, if they do.
+    pub refused: Option<String>,
 }
 
 type NodeId = usize;

@@ -9,7 +9,7 @@ IMAGES = ROOT / "fixtures/images"
 
 def require_answers():
     """Ends the tests of a module where the program under test does not work at all."""
-    command = [PROGRAM, "check", "--no-config", "--no-cache", "--format", "json", IMAGES / "good.oci.tar"]
+    command = [PROGRAM, "check", "--no-config", "--cache", "off", "--format", "json", IMAGES / "good.oci.tar"]
     try:
         report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     except ValueError:

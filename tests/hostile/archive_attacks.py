@@ -37,22 +37,43 @@ def documents_of_an_archive(folder, name, data):
     return check("image.tar", exits=(2,))
 
 
-@attack(quick={"entries": 200_000, "depth": 1}, entries=[2_000, 200_000, 2_000_000], depth=[1, 500])
-def table_of_contents(folder, entries, depth):
-    """An eStargz layer whose table lists far more than the tar has."""
-    deep = "a/" * (depth - 1)
-    text = ('{"version":1,"entries":[%s]}' % ",".join('{"name":"%s%d","type":"reg"}' % (deep, number) for number in range(entries))).encode()
-    if len(text) > 250 << 20:
-        text = text[:100]
-    table = gzip.compress(tarball.file(b"stargz.index.json", 0)[:0] + member(b"stargz.index.json", text) + END, 6, mtime=0)
-    first = gzip.compress(tarball.header(b"f"), mtime=0)
-    data = first + table
-    foot = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x1a\0SG\x16\0%016xSTARGZ" % len(first) + b"\1\0\0\xff\xff\0\0\0\0\0\0\0\0"
-    data += foot
-    image = Layout(folder)
-    annotations = {"containerd.io/snapshot/stargz/toc.digest": oci.digest(text)}
-    image.blob(data, oci.digest(tarball.header(b"f") + member(b"stargz.index.json", text) + END), annotations=annotations)
-    return check(image.finish(), "--in-part")
+"""Archives of images whose members cost more than their bytes, and tables of contents that list what is not there."""
+import gzip, itertools, json, zlib
+
+import oci, tarball
+from attack import attack, check
+from made import END, Layout, member
+
+
+@attack(quick={"count": 20_000, "length": 4_000, "packed": True}, count=[2_000, 20_000, 100_000], length=[90, 4_000], packed=[True, False])
+def links_of_an_archive(folder, count, length, packed):
+    target = b"t" * length
+    packer = zlib.compressobj(6, wbits=31)
+    with open(folder / "image.tar", "wb") as file:
+        for number in itertools.chain(range(count), [None]):
+            head = tarball.header(b"././@LongLink", b"K", size=length + 1) + tarball.padded(target + b"\0")
+            data = END if number is None else head + tarball.symlink(b"%06d" % number, b"t")
+            file.write(packer.compress(data) if packed else data)
+        file.write(packer.flush() if packed else b"")
+    return check("image.tar", exits=(2,))
+
+
+@attack(quick={"count": 200_000, "packed": True}, count=[20_000, 200_000], packed=[True, False])
+def members_of_an_archive(folder, count, packed):
+    packer = zlib.compressobj(6, wbits=31)
+    with open(folder / "image.tar", "wb") as file:
+        for number in itertools.chain(range(count), [None]):
+            data = END if number is None else tarball.header(b"%064d/layer.tar" % number)
+            file.write(packer.compress(data) if packed else data)
+        file.write(packer.flush() if packed else b"")
+    return check("image.tar", exits=(2,))
+
+
+@attack(quick={"name": "manifest.json", "data": "deep"}, name=["manifest.json", "index.json", "repositories"], data=["deep", "long", "list", "null"])
+def documents_of_an_archive(folder, name, data):
+    body = {"deep": b"[" * 1_000_000, "long": b'"' + b"a" * 5_000_000 + b'"', "list": b"[" + b"{}," * 300_000 + b"{}]", "null": b"null"}[data]
+    (folder / "image.tar").write_bytes(member(name.encode(), body) + END)
+    return check("image.tar", exits=(2,))
 
 
 @attack(quick={"entries": 2_000_000, "name": "same"}, entries=[20_000, 2_000_000, 6_000_000], name=["same", "deep"])

@@ -41,4 +41,4 @@ def attack(quick=None, **ranges):
 
 def check(image, *options, **settings):
     """A run of `check` over an image."""
-    return Run(["check", "--no-config", "--no-cache", *options, str(image)], **settings)
+    return Run(["check", "--no-config", "--cache", "off", *options, str(image)], **settings)

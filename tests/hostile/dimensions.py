@@ -107,8 +107,6 @@ def zstd_frames(folder, n):
     return check(Layout(folder).blob(frame * n + end, oci.digest(bytes(512 * n)), oci.LAYER + "+zstd").finish())
 
 
-dimension("entries of an eStargz table", 1_000, inspected(lambda folder, n: archive_attacks.table_of_contents(folder, n, 1), "--files"))
-dimension("entries of a zstd:chunked table", 4_000, inspected(lambda folder, n: archive_attacks.zstd_chunked_table(folder, n, "same"), "--files"))
 
 
 @functools.partial(dimension, "entries of a squashfs", 1_000)

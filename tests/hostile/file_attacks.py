@@ -51,7 +51,7 @@ OPTIONS = {"--config": [], "--launch": [], "--host": [], "--baseline": [], "--au
 @attack(quick={"kind": "fifo", "option": "--config"}, kind=BAD, option=sorted(OPTIONS))
 def files_of_options(folder, kind, option):
     special(folder / "x", kind)
-    words = {"--baseline": ["baseline", "check", "x"], "--expect": ["probe", "--expect", "x"]}.get(option, ["check", "--no-cache", option, "x"])
+    words = ["probe", option, "x"] if option == "--expect" else ["check", "--cache", "off", option, "x"]
     image = "docker://127.0.0.1:1/x" if option == "--authfile" else str(GOOD)
     if option == "--host":
         words[-1] = "./x"

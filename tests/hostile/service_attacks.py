@@ -96,14 +96,14 @@ def endless_engine(folder, endless, part):
 
     path = str(folder / "engine.sock")
     _, stop = serve(UnixServer, path, answer)
-    verb = ["probe", "--quick"] if endless == "create" else ["check", "--no-cache"]
+    verb = ["probe", "--quick"] if endless == "create" else ["check", "--cache", "off"]
     return Run([*verb, "--no-config", "docker-daemon:x:latest"], exits=(2,), environment={"DOCKER_HOST": "unix://" + path}, stop=stop)
 
 
 def registry(folder, answer, *options, **settings):
     server, stop = serve(Server, ("127.0.0.1", 0), answer)
     image = "docker://127.0.0.1:%d/x:latest" % server.server_address[1]
-    return Run(["check", "--no-config", "--no-cache", *options, image], exits=(2,), stop=stop,
+    return Run(["check", "--no-config", "--cache", "off", *options, image], exits=(2,), stop=stop,
                environment={"DOCKER_HOST": "unix:///nonexistent", **settings})
 
 
@@ -185,4 +185,4 @@ def credential_helper(folder, helper):
 @attack(quick={"value": "query"}, value=["query", "user", "path"])
 def secret_in_docker_host(folder, value):
     url = {"query": "tcp://127.0.0.1:1/?password=%s", "user": "tcp://user:%s@127.0.0.1:1", "path": "tcp://127.0.0.1:1/#%s"}[value] % SECRET
-    return Run(["check", "--no-config", "--no-cache", "docker-daemon:x"], exits=(2,), hides=(SECRET,), environment={"DOCKER_HOST": url})
+    return Run(["check", "--no-config", "--cache", "off", "docker-daemon:x"], exits=(2,), hides=(SECRET,), environment={"DOCKER_HOST": url})

@@ -93,7 +93,7 @@ fn facts() -> Work {
     let (layers, config) = image();
     let rootfs = RootFs::fold(layers, &Limits::default());
     Box::new(move || {
-        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
         judge(&RuleSet::default(), &facts, &ImageNames::default()).len()
     })
 }
@@ -114,7 +114,7 @@ fn read_rules() -> Work {
 fn judgements() -> Work {
     let (layers, config) = image();
     let rootfs = RootFs::fold(layers, &Limits::default());
-    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
     let rules = RuleSet::builtin().unwrap();
     Box::new(move || judge(&rules, &facts, &ImageNames::default()).len())
 }

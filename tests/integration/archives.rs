@@ -81,7 +81,7 @@ fn the_transport_decides_between_two_indexes() {
         (format!("oci-archive:{path}:1"), &all[..2]),
         (format!("docker-archive:{path}:train:2"), &all[1..2]),
     ] {
-        assert_eq!(judged(&reference, &["--all-platforms"], None).unwrap(), expected, "{reference}");
+        assert_eq!(judged(&reference, &["--platform", "all"], None).unwrap(), expected, "{reference}");
     }
     for reference in [format!("oci-archive:{path}"), path.clone()] {
         assert_eq!(judged(&reference, &["--platform", "linux/arm64"], None).unwrap(), ["linux/arm64"], "{reference}");
@@ -113,7 +113,7 @@ fn an_index_without_images_gives_way_to_the_other() {
 fn an_image_on_standard_input_is_selected() {
     let bytes = both_indexes();
     for (reference, options, expected) in [
-        ("-", &["--all-platforms"][..], &["linux/arm64", "linux/amd64", "linux/riscv64"][..]),
+        ("-", &["--platform", "all"][..], &["linux/arm64", "linux/amd64", "linux/riscv64"][..]),
         ("-", &["--platform", "linux/arm64"], &["linux/arm64"]),
         ("-:1", &["--platform", "linux/amd64"], &["linux/amd64"]),
         ("-:@0", &[], &["linux/arm64"]),

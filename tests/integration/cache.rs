@@ -40,7 +40,7 @@ impl User {
 
     fn reports(&self, command: &str, arguments: &[&str], references: &[&str], input: Option<&[u8]>) -> Vec<Value> {
         // A slow machine would show progress.
-        let arguments = [&[command, "--no-progress", "--format", "json"], arguments, references].concat();
+        let arguments = [&[command, "--quiet", "--format", "json"], arguments, references].concat();
         let output = self.run(&arguments, input);
         assert!(output.stderr.is_empty(), "{references:?}: {}", stderr(&output));
         let reports = String::from_utf8(output.stdout).unwrap();
@@ -99,7 +99,7 @@ fn reports_are_the_same_with_and_without() {
     let images: Vec<&str> = images.iter().map(String::as_str).collect();
     assert!(images.len() > 10);
     let user = User::new();
-    let expected = user.check_all(&["--no-cache"], &images, None);
+    let expected = user.check_all(&["--cache", "off"], &images, None);
     assert!(user.files().is_empty() && expected.iter().all(|(_, cached)| *cached == 0));
     // One image after the other, so that no image finds layers that a later one has scanned.
     let first = user.check_all(&["--jobs", "1"], &images, None);
@@ -116,10 +116,10 @@ fn every_page_says_which_layers_were_not_read() {
     let page = |arguments: &[&str]| {
         String::from_utf8(user.run(&[&["check", &*image], arguments].concat(), None).stdout).unwrap()
     };
-    let without = page(&["--no-cache"]);
+    let without = page(&["--cache", "off"]);
     assert_eq!(page(&[]), without, "the first check reads all layers");
     assert_eq!(page(&[]).replace(", 3 not read: cached", ""), without);
-    assert_eq!(page(&["--verbose"]).replace(", 3 not read: cached", ""), page(&["--verbose", "--no-cache"]));
+    assert_eq!(page(&["--verbose"]).replace(", 3 not read: cached", ""), page(&["--verbose", "--cache", "off"]));
     assert!(page(&[]).contains(", 3 not read: cached"));
 }
 
@@ -143,7 +143,7 @@ fn every_medium_uses_scans_from_any_other() {
     };
     let inspect =
         |user: &User, arguments: &[&str], image: &str, input| user.inspect_all(arguments, &[image], input).remove(0);
-    let expected = all(&User::new(), &["--no-cache"]);
+    let expected = all(&User::new(), &["--cache", "off"]);
     let count = layers(&expected[0].0);
     // Scanned first from blobs, from plain tars, and from a stream.
     for (first, input) in [(&*oci, None), (&old_file, None), ("-", Some(&*new))] {
@@ -160,7 +160,7 @@ fn every_medium_uses_scans_from_any_other() {
     // Members without a digest in their names are read whole from a stream, and other media find their scans by
     // content.
     let user = User::new();
-    let (expected, _) = inspect(&user, &["--no-cache"], "-", Some(&old));
+    let (expected, _) = inspect(&user, &["--cache", "off"], "-", Some(&old));
     assert_eq!(inspect(&user, &[], "-", Some(&old)), (expected.clone(), 0));
     assert_eq!(inspect(&user, &[], "-", Some(&old)), (expected.clone(), 0));
     assert_eq!(inspect(&user, &[], &old_file, None).1, layers(&expected));
@@ -230,7 +230,7 @@ fn damaged_entries_are_skipped_and_rewritten() {
 fn many_processes_share_a_cache() {
     let user = User::new();
     let names = ["good", "two-nccl", "no-nccl", "no-verbs"];
-    let expected = names.map(|name| user.check(&["--no-cache"], world(name).to_str().unwrap(), None).0);
+    let expected = names.map(|name| user.check(&["--cache", "off"], world(name).to_str().unwrap(), None).0);
     // The limit is so small that each process evicts entries while the others write.
     let home = user.0.path().to_str().unwrap();
     let variables = [("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE_SIZE", "20k")];
@@ -240,7 +240,7 @@ fn many_processes_share_a_cache() {
             scope.spawn(move || {
                 for _ in 0..3 {
                     let image = world(names[number % 4]).display().to_string();
-                    let output = run_with(variables, &["check", "--no-progress", "--format", "json", &image], None);
+                    let output = run_with(variables, &["check", "--quiet", "--format", "json", &image], None);
                     let (report, _) = without_cache(serde_json::from_slice(&output.stdout).unwrap());
                     assert_eq!(report, *expected, "{}", stderr(&output));
                     assert!(output.stderr.is_empty(), "{}", stderr(&output));
@@ -257,7 +257,7 @@ fn many_processes_share_a_cache() {
 fn a_failing_cache_is_reported_once_and_changes_nothing() {
     let image = world("no-nccl").display().to_string();
     let user = User::new();
-    let (expected, _) = user.check(&["--no-cache"], &image, None);
+    let (expected, _) = user.check(&["--cache", "off"], &image, None);
     let file = user.0.path().join("file");
     fs::write(&file, "").unwrap();
     let nobody = format!("http://{}/x", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
@@ -287,19 +287,18 @@ fn the_cache_can_be_disabled() {
     let user = User::new();
     let home = user.0.path().to_str().unwrap();
     for (variables, arguments) in [
-        (&[("XDG_CACHE_HOME", home)][..], &["--no-cache"][..]),
+        (&[("XDG_CACHE_HOME", home)][..], &["--cache", "off"][..]),
         (&[("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE", "off")], &[]),
         // A relative folder is ignored.
         (&[("XDG_CACHE_HOME", "relative")], &[]),
     ] {
-        let output = run_with(variables, &[&["check", "--no-progress", &*image], arguments].concat(), None);
+        let output = run_with(variables, &[&["check", "--quiet", &*image], arguments].concat(), None);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(output.stderr.is_empty() && fs::read_dir(home).unwrap().count() == 0, "{}", stderr(&output));
     }
     assert!(!Path::new("relative").exists());
     for (variables, arguments, why) in [
         (&[][..], &["--cache", "ftp://x"][..], "unsupported scheme ftp://; use s3://"),
-        (&[], &["--cache", "file:///x", "--no-cache"], "cannot be used with"),
         (&[("HOME", "/x"), ("NCCLCHECK_CACHE_SIZE", "much")], &[], "NCCLCHECK_CACHE_SIZE=much"),
     ] {
         let output = run_with(variables, &[&["check", &*image], arguments].concat(), None);

@@ -64,7 +64,7 @@ fn explanations_as_json() {
 fn errors_of_explanations() {
     let (text, status) = inspect("no-torch", &["--explain", "libnccl.so.2"]);
     assert!(text.contains("there is no torch in the image") && status == Some(3), "{text}");
-    let (text, status) = inspect("good", &["--explain", "libx.so", "--from", "/usr/lib/libnone.so"]);
+    let (text, status) = inspect("good", &["--explain", "libx.so", "--caller", "/usr/lib/libnone.so"]);
     assert!(text.contains("is not mapped by this process") && status == Some(3), "{text}");
     let (text, status) = inspect("good", &["--program", "/usr/bin/python3"]);
     assert!(text.contains("--explain") && status == Some(2), "{text}");

@@ -61,7 +61,7 @@ fn built(world: &str, variables: &[(&str, &str)], dockerfile: &str) -> tempfile:
 /// The diff and the summary.
 fn fix(folder: &Path, more: &[&str]) -> (String, String) {
     let output =
-        run_in(folder, &[&["check", "--no-cache", "--fix", "--dockerfile", "Dockerfile", "oci:."], more].concat());
+        run_in(folder, &[&["check", "--cache", "off", "--fix", "--dockerfile", "Dockerfile", "oci:."], more].concat());
     (String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output))
 }
 
@@ -75,7 +75,7 @@ fn applied(folder: &Path, diff: &str) -> String {
 }
 
 fn failing(folder: &Path) -> Vec<String> {
-    let output = run_in(folder, &["check", "--no-cache", "--format", "json", "oci:."]);
+    let output = run_in(folder, &["check", "--cache", "off", "--format", "json", "oci:."]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     let judgements = report["judgements"].as_array().unwrap().iter();
     judgements.filter(|one| one["outcome"] == "fail").map(|one| one["rule"].as_str().unwrap().to_owned()).collect()
@@ -178,12 +178,12 @@ fn settings_of_the_job_are_not_in_the_dockerfile() {
 #[test]
 fn a_dockerfile_of_another_image_is_refused() {
     let image = built("good", &[("NCCL_DEBUG", "INFO")], "FROM debian:12\nENV NCCL_DEBUG=WARN\n");
-    let output = run_in(image.path(), &["check", "--no-cache", "--fix", "--dockerfile", "Dockerfile", "oci:."]);
+    let output = run_in(image.path(), &["check", "--cache", "off", "--fix", "--dockerfile", "Dockerfile", "oci:."]);
     assert_eq!(output.status.code(), Some(2));
     let why = "Dockerfile is not the Dockerfile of oci:.: line 2 of Dockerfile sets NCCL_DEBUG to 'WARN', but the image has 'INFO'";
     assert!(stderr(&output).contains(why), "{}", stderr(&output));
     std::fs::write(image.path().join("Dockerfile"), "FROM golang\nRUN make\n").unwrap();
-    let output = run_in(image.path(), &["check", "--no-cache", "--fix", "--dockerfile", "Dockerfile", "oci:."]);
+    let output = run_in(image.path(), &["check", "--cache", "off", "--fix", "--dockerfile", "Dockerfile", "oci:."]);
     assert!(
         stderr(&output).contains("nothing in the image shows that it was built from Dockerfile"),
         "{}",
@@ -202,7 +202,7 @@ fn the_diff_needs_a_dockerfile_and_one_image() {
             "--fix changes the Dockerfile of one image: name one",
         ),
     ] {
-        let output = run_in(image.path(), &[&["check", "--no-cache"], arguments].concat());
+        let output = run_in(image.path(), &[&["check", "--cache", "off"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
         assert!(output.stdout.is_empty());

@@ -60,7 +60,7 @@ fn a_foreign_layer_is_read_where_it_is() {
     let expected = check(&format!("oci:{}", good.path().display()), None);
     let (folder, _) = foreign();
     let copy = skopeo_folder(folder.path(), &top(folder.path())["manifests"][0]);
-    let (remote, _) = registry(folder.path().to_owned(), false);
+    let (remote, _) = registry(folder.path().to_owned());
     for reference in [format!("oci:{}", folder.path().display()), format!("dir:{}", copy.path().display()), remote] {
         let (report, exit) = check(&reference, None);
         assert_eq!((&report["verdict"], exit), (&expected.0["verdict"], expected.1), "{reference}");
@@ -73,7 +73,7 @@ fn what_a_missing_foreign_layer_may_hold_is_unknown() {
     let (folder, manifest) = foreign();
     let path = folder.path();
     let copy = skopeo_folder(path, &top(path)["manifests"][0]);
-    let (remote, _) = registry(path.to_owned(), false);
+    let (remote, _) = registry(path.to_owned());
     fs::remove_file(blob_file(path, &manifest["layers"][0])).unwrap();
     let hex = manifest["layers"][0]["digest"].as_str().unwrap().replacen("sha256:", "", 1);
     fs::remove_file(copy.path().join(hex)).unwrap();
@@ -141,7 +141,7 @@ fn a_wrong_diff_id_is_an_error() {
         short(&config["rootfs"]["diff_ids"][1]),
     );
     let copy = skopeo_folder(path, &top(path)["manifests"][0]);
-    let (remote, _) = registry(path.to_owned(), false);
+    let (remote, _) = registry(path.to_owned());
     let archive = docker_archive(path, false);
     for (reference, input) in [
         (format!("oci:{}", path.display()), None),

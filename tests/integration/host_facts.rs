@@ -19,7 +19,7 @@ fn judged_under(machine: &Path, profile: &str, image: &str) -> (Value, i32) {
     let recorded = run(&["host", "--root", &root, "--format", "json", "-o", &file], None);
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     let image = world(image).display().to_string();
-    let output = run(&["check", "--format", "json", "--profile", profile, "--host-facts", &file, &image], None);
+    let output = run(&["check", "--format", "json", "--profile", profile, "--host", &file, &image], None);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     assert_judged(&report);
     (report, output.status.code().unwrap())
@@ -162,7 +162,7 @@ fn this_machine_is_described_in_every_format() {
         .map(|form| {
             let file = folder.path().join(form).display().to_string();
             assert!(run(&["host", "--format", form, "-o", &file], None).status.success());
-            let output = run(&["check", "--format", "json", "--host-facts", &file, &image], None);
+            let output = run(&["check", "--format", "json", "--host", &file, &image], None);
             let report: Value =
                 serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
             report["facts"].clone()
@@ -177,10 +177,7 @@ fn a_record_in_several_formats() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).display().to_string();
     let formats = [format!("json={}", file("a.json")), format!("yaml={}", file("a.yaml"))];
-    let output = run(
-        &["host", "--no-progress", "--quiet", "--format", &formats[0], "--format", &formats[1], "--format", "human"],
-        None,
-    );
+    let output = run(&["host", "--quiet", "--format", &formats[0], "--format", &formats[1], "--format", "human"], None);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("system\n"));
     let record: Value = serde_json::from_slice(&std::fs::read(file("a.json")).unwrap()).unwrap();
@@ -207,7 +204,7 @@ fn an_invalid_record_is_a_usage_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("record").display().to_string();
         std::fs::write(&file, content).unwrap();
-        let output = run(&["check", "--host-facts", &file, "x.tar"], None);
+        let output = run(&["check", "--host", &file, "x.tar"], None);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     }

@@ -53,10 +53,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("docker_credential", &["image/registry"]),
     ("emulate", &["layer/scan/torch"]),
     ("fastrand", &["image/registry", "probe/mod", "cli/audit"]),
-    (
-        "flate2",
-        &["document/texts", "image/daemon/store/tar_split", "layer/scan/partial/pieces", "layer/squashfs/decompress"],
-    ),
+    ("flate2", &["document/texts", "image/daemon/store/tar_split", "layer/squashfs/decompress"]),
     ("futures_util", &["image/daemon", "probe/engine", "store"]),
     ("globset", &["judge/policy", "audit", "cli/audit"]),
     ("goblin", &["layer/scan/elf"]),
@@ -74,7 +71,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("lz4_flex", &["layer/squashfs/decompress"]),
     ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
     ("maud", &["report/html"]),
-    ("memchr", &["rootfs/loader", "image/daemon", "facts/python", "facts/torch", "layer/scan"]),
+    ("memchr", &["rootfs/loader", "image/daemon", "facts", "layer/scan"]),
     ("mimalloc", &["main"]),
     ("nvml_wrapper", &["host/gpus"]),
     ("object_store", &["store"]),
@@ -125,7 +122,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("unicode_width", &["report/human", "report/table"]),
     ("unpack", &["image", "layer", "lib"]),
     ("url", &["store"]),
-    ("zstd", &["layer/scan/partial/pieces", "layer/squashfs/decompress", "layer/cache/entry"]),
+    ("zstd", &["layer/squashfs/decompress", "layer/cache/entry"]),
 ];
 
 /// Files that import each other, with the reason.

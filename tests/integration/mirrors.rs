@@ -10,7 +10,7 @@ use crate::support::{layout, run_with, stderr};
 #[test]
 fn a_rewritten_location_serves_the_image_and_the_report_names_it() {
     let layout = layout("good");
-    let (image, _) = registry(layout.path().to_owned(), false);
+    let (image, _) = registry(layout.path().to_owned());
     let host = image.strip_prefix("docker://").unwrap().split('/').next().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let conf = folder.path().join("registries.conf");

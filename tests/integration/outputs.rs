@@ -72,7 +72,6 @@ fn reports_are_written_through_links() {
 #[test]
 fn a_difference_and_a_baseline_are_written_through_links() {
     writes_through_a_link(&["diff", "--quiet", "-o", "FILE", &image("good"), &image("no-nccl")], None);
-    writes_through_a_link(&["baseline", "write", "--quiet", "FILE", &image("no-nccl")], None);
 }
 
 #[test]
@@ -252,12 +251,11 @@ fn what_a_check_reads_is_not_replaced() {
         }
     }
     write("list", &good);
-    spares(folder.path(), &["baseline", "write", "--quiet", "list", "--list", "list"], "list");
     spares(folder.path(), &["inspect", "--quiet", "--list", "list", "-o", "list"], "list");
-    assert!(run_in(folder.path(), &["baseline", "write", "--quiet", "known", &good]).status.success());
-    spares(folder.path(), &["baseline", "check", "--quiet", "known", "--format", "json=known", &good], "known");
+    assert!(run_in(folder.path(), &["check", "--quiet", "--format", "json=known", &good]).status.success());
+    spares(folder.path(), &["check", "--quiet", "--baseline", "known", "--format", "json=known", &good], "known");
     assert!(run_in(folder.path(), &["host", "--format", "json=host"]).status.success());
-    spares(folder.path(), &["check", "--quiet", "--host-facts", "host", "-o", "host", &good], "host");
+    spares(folder.path(), &["check", "--quiet", "--host", "host", "-o", "host", &good], "host");
     fs::copy(&good, folder.path().join("image")).unwrap();
     spares(folder.path(), &["preflight", "--dry-run", "image", "-o", "image"], "image");
 }
@@ -270,7 +268,7 @@ fn what_a_probe_and_an_audit_read_is_not_replaced() {
     fs::write(folder.path().join("owners"), "- {images: x, team: y}\n").unwrap();
     let from = ["probe", "--quiet", "--from"];
     spares(folder.path(), &[&from[..], &["recording", "-o", "recording"]].concat(), "recording");
-    let more = ["--baseline", "recording", "-o", "recording"];
+    let more = ["--reference", "recording", "-o", "recording"];
     spares(folder.path(), &[&from[..], &[&recording], &more].concat(), "recording");
     spares(folder.path(), &[&["preflight", "--in-place", "--dry-run"][..], &more].concat(), "recording");
     assert!(

@@ -84,7 +84,10 @@ fn a_platform_can_be_chosen() {
     let path = folder.path();
     assert_eq!(judged(path, ":1", &["--platform", "linux/amd64"]).unwrap(), ["linux/amd64"]);
     assert_eq!(judged(path, ":1", &["--platform", "linux/arm64/v8"]).unwrap(), ["linux/arm64"]);
-    assert_eq!(judged(path, ":localhost/team/train:1", &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
+    assert_eq!(
+        judged(path, ":localhost/team/train:1", &["--platform", "all"]).unwrap(),
+        ["linux/arm64", "linux/amd64"]
+    );
     assert_eq!(judged(path, ":other", &[]).unwrap(), ["linux/riscv64"], "the only image of its name");
     let error = judged(path, ":1", &["--platform", "linux/s390x"]).unwrap_err();
     assert!(error.contains("no linux/s390x image; available: linux/arm64, linux/amd64"), "{error}");
@@ -95,7 +98,7 @@ fn a_platform_can_be_chosen() {
 #[test]
 fn without_a_name_every_image_is_a_candidate() {
     let folder = several();
-    let platforms = judged(folder.path(), "", &["--all-platforms"]).unwrap();
+    let platforms = judged(folder.path(), "", &["--platform", "all"]).unwrap();
     assert_eq!(platforms, ["linux/arm64", "linux/amd64", "linux/riscv64"]);
     let error = judged(folder.path(), "", &["--platform", "linux/s390x"]).unwrap_err();
     assert!(error.contains("linux/riscv64"), "{error}");
@@ -152,7 +155,7 @@ fn an_index_that_skopeo_copied_to_a_folder() {
     let folder = skopeo_folder(layout.path(), &index["manifests"][0]);
     let reference = format!("dir:{}", folder.path().display());
     assert_eq!(judged_of(&reference, &["--platform", "linux/arm64"]).unwrap(), ["linux/arm64"]);
-    assert_eq!(judged_of(&reference, &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
+    assert_eq!(judged_of(&reference, &["--platform", "all"]).unwrap(), ["linux/arm64", "linux/amd64"]);
     // Without --all, skopeo may copy an index with only one of its images.
     let inner = blob(layout.path(), &index["manifests"][0]);
     let arm64 = inner["manifests"][0]["digest"].as_str().unwrap().replacen("sha256:", "", 1);

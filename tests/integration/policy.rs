@@ -100,17 +100,23 @@ fn a_baseline_fails_only_for_new_findings() {
     let folder = tempfile::tempdir().unwrap();
     let known = folder.path().join("known.json").display().to_string();
     let (bad, other) = (world("no-nccl").display().to_string(), world("use-nccl-off").display().to_string());
-    let output = run(&["baseline", "write", &known, &bad], None);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains(" (1 finding)"), "{}", stderr(&output));
-    assert_eq!(run(&["baseline", "check", &known, &bad], None).status.code(), Some(0));
-    let output = run(&["baseline", "check", &known, &other], None);
+    let format = format!("json={known}");
+    assert_eq!(run(&["check", "--format", &format, &bad], None).status.code(), Some(1));
+    assert_eq!(run(&["check", "--baseline", &known, &bad], None).status.code(), Some(0));
+    let output = run(&["check", "--baseline", &known, &other], None);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("nccl/missing-library is fixed in this image"), "{}", text(&output));
-    fs::write(&known, "{\"schema\": \"ncclcheck-baseline/1\", \"known\": [{}]}").unwrap();
-    let output = run(&["baseline", "check", &known, &bad], None);
-    assert!(stderr(&output).contains("known.json:1:"), "{}", stderr(&output));
-    assert_eq!(output.status.code(), Some(2));
+    let words = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("nccl/missing-library of {known} is fixed in this image")), "{words}");
+    for (content, why) in [
+        ("{\"schema\": \"ncclcheck/9\"}", ", line 1: its schema is 'ncclcheck/9'"),
+        ("{\"schema\": 1}", ", line 1: not a report of `ncclcheck check --format json`"),
+        ("{\n", ", line 1: not a report"),
+    ] {
+        fs::write(&known, content).unwrap();
+        let output = run(&["check", "--baseline", &known, &bad], None);
+        assert!(stderr(&output).contains(&format!("{known}{why}")), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(2));
+    }
 }
 
 #[test]
@@ -239,7 +245,7 @@ fn a_policy_of_a_registry_is_pinned_by_its_digest() {
     write_blob(layout.path(), manifest.to_string().as_bytes(), &mut descriptor);
     let digest = descriptor["digest"].as_str().unwrap().to_owned();
     fs::write(layout.path().join("index.json"), serde_json::json!({"manifests": [descriptor]}).to_string()).unwrap();
-    let (image, _) = registry(layout.path().to_owned(), false);
+    let (image, _) = registry(layout.path().to_owned());
     let name = image.trim_start_matches("docker://").trim_end_matches(":1").to_owned();
     let folder = tempfile::tempdir().unwrap();
     let pinned = format!("oci://{name}@{digest}");

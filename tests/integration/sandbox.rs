@@ -93,7 +93,7 @@ fn every_thread_of_a_run_is_restricted() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // It waits for a writer, and has its threads by then.
     let mut run = Command::new(program())
-        .args(["check", "--no-cache", "--jobs", "2"])
+        .args(["check", "--cache", "off", "--jobs", "2"])
         .arg(&fifo)
         .env_clear()
         .stdin(Stdio::null())

@@ -32,7 +32,7 @@ fn a_fifo_in_the_place_of_a_file_is_an_error() {
     let pipe = good.path().join("pipe");
     fifo(&pipe);
     let pipe = pipe.to_str().unwrap();
-    for option in ["--config", "--launch", "--host-facts", "--list", "--dockerfile"] {
+    for option in ["--config", "--launch", "--host", "--list", "--dockerfile"] {
         let output = run(&["check", option, pipe, world("good").to_str().unwrap()], None);
         assert!(stderr(&output).contains("it is a FIFO, not a regular file"), "{option}: {}", stderr(&output));
         assert_eq!(output.status.code(), Some(2), "{option}");

@@ -1,4 +1,4 @@
-import importlib.machinery, importlib.util, io, pathlib, sys, tarfile, tempfile, unittest
+import importlib.machinery, importlib.util, io, pathlib, sys, tarfile, unittest
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -14,69 +14,18 @@ def program():
 
 
 engines = program()
-TABLE = """
-- form: refused
-  readings:
-    - {by: [Docker, Podman], read: refuse it, refuses: true}
-    - {by: [containerd, umoci], read: read it}
-- form: refused since
-  readings:
-    - {by: [Docker], read: refuses it from 28 on, refuses: true}
-    - {by: [Podman, containerd, umoci], read: read it}
-- form: refused until
-  readings:
-    - {by: [Docker], read: refuses it before 28, refuses: true}
-    - {by: [Podman, containerd, umoci], read: read it}
-- form: another of umoci
-  readings:
-    - {by: [Docker, Podman, containerd], read: agree}
-    - {by: [umoci], read: does not}
-- form: elsewhere
-  readings:
-    - {by: [Docker, Podman, containerd, umoci], read: agree}
-    - {by: [GNU tar], read: does not}
-"""
-
-
 class Departures(unittest.TestCase):
-    def setUp(self):
-        with tempfile.NamedTemporaryFile("w") as table:
-            table.write(TABLE)
-            table.flush()
-            self.ambiguities = engines.Ambiguities(pathlib.Path(table.name), {"docker": 20, "docker-new": 28, "podman": 4, "containerd": 1})
-
-    def departs(self, reported, engine, theirs, ours="a"):
-        return self.ambiguities.departs(engines.Reading(ours, reported=frozenset(reported)), engine, engines.Reading(theirs))
+    def departs(self, ours, theirs):
+        return engines.departures({"docker": engines.Reading(theirs), engines.OURS: engines.Reading(ours)})
 
     def test_agreement_is_no_departure(self):
-        self.assertIsNone(self.departs([], "docker", "a"))
-        self.assertIsNone(self.departs([], "docker", None, ours=None))
+        self.assertEqual(self.departs("a", "a"), set())
+        self.assertEqual(self.departs(None, None), set())
 
-    def test_each_difference_without_a_report_is_one(self):
-        self.assertEqual(self.departs([], "docker", "b"), "differs")
-        self.assertEqual(self.departs([], "docker", None), "refuses")
-        self.assertEqual(self.departs([], "docker", "a", ours=None), "accepts")
-
-    def test_a_report_explains_the_refusal_of_the_engines_that_it_names(self):
-        self.assertIsNone(self.departs(["refused"], "docker-new", None))
-        self.assertEqual(self.departs(["refused"], "containerd", None), "refuses")
-
-    def test_an_engine_that_is_said_to_refuse_must_refuse(self):
-        self.assertEqual(self.departs(["refused"], "podman", "a"), "reads")
-
-    def test_a_version_decides_where_the_table_names_one(self):
-        self.assertIsNone(self.departs(["refused since"], "docker", "a"))
-        self.assertEqual(self.departs(["refused since"], "docker-new", "a"), "reads")
-        self.assertIsNone(self.departs(["refused until"], "docker-new", "a"))
-        self.assertEqual(self.departs(["refused until"], "docker", "a"), "reads")
-
-    def test_a_report_on_other_programs_explains_nothing(self):
-        self.assertEqual(self.departs(["elsewhere"], "docker", "b"), "differs")
-        self.assertEqual(self.departs(["another of umoci"], "containerd", "b"), "differs")
-        self.assertIsNone(self.departs(["another of umoci"], "umoci", "b"))
-
-    def test_the_one_of_docker_and_containerd_that_reads_is_followed(self):
-        self.assertEqual(self.departs(["refused"], "containerd", "b"), "differs")
+    def test_each_difference_is_one(self):
+        self.assertEqual(self.departs("a", "b"), {("docker", "differs")})
+        self.assertEqual(self.departs("a", None), {("docker", "refuses")})
+        self.assertEqual(self.departs(None, "a"), {("docker", "accepts")})
 
 
 class Shrinking(unittest.TestCase):
@@ -86,9 +35,7 @@ class Shrinking(unittest.TestCase):
                 has = any(form == "type 7" for layer in layers for form, _ in layer.pieces)
                 return {engines.OURS: engines.Reading("a"), "docker": engines.Reading("b" if has else "a")}
 
-        ambiguities = engines.Ambiguities.__new__(engines.Ambiguities)
-        ambiguities.rows = {}
-        least = engines.shrink(Bench(), ambiguities, headers.image(["type 7", "type 0"]), {("docker", "differs")})
+        least = engines.shrink(Bench(), headers.image(["type 7", "type 0"]), {("docker", "differs")})
         self.assertEqual([[form for form, _ in layer.pieces] for layer in least], [[], ["type 7"]])
 
 

@@ -39,7 +39,7 @@ macro_rules! tests {
 
 tests! {
     layer index manifest config entrypoint loader_cache loader_configuration nccl_conf provider dpkg_status torch_library
-    nccl_library torch_version metadata record pth estargz zstd_chunked dockerfile launch policy rule recording log report
+    nccl_library torch_version metadata record pth dockerfile launch policy rule recording log report
     cache_entry engine
 }
 

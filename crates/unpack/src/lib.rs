@@ -1,7 +1,6 @@
 //! Decodes gzip and zstd on many threads, in bounded memory, from sources that cannot seek.
 //!
-//! - [`inflate`] decodes gzip: [`Gunzip`](inflate::Gunzip) a whole stream, [`CheckpointDecoder`](inflate::CheckpointDecoder) one
-//!   from a known block on.
+//! - [`inflate`] decodes gzip: [`Gunzip`](inflate::Gunzip).
 //! - [`unzstd`] decodes zstd: [`Unzstd`](unzstd::Unzstd).
 //! - [`pipe`] carries the compressed bytes from the thread that reads them to the decoder.
 //! - [`pool`] provides the threads. One [`Pool`](pool::Pool) serves any number of streams at once, and bounds their total

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::ReadingArgs;
-use super::cache::CachingArgs;
+use super::cache::{CacheArg, TrustArg};
 use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
+use super::{AccessArgs, JobsArg, ReadingArgs};
 use crate::audit::Shard;
 use crate::model::FailOn;
 
@@ -130,9 +130,13 @@ pub(in crate::cli) struct AuditRunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s", help_heading = "Audit")]
     pub(in crate::cli) lease: Duration,
     #[command(flatten)]
-    pub(in crate::cli) reading: ReadingArgs,
+    pub(in crate::cli) access: AccessArgs,
     #[command(flatten)]
-    pub(in crate::cli) caching: CachingArgs,
+    pub(in crate::cli) jobs: JobsArg,
+    #[command(flatten)]
+    pub(in crate::cli) caching: CacheArg,
+    #[command(flatten)]
+    pub(in crate::cli) trust: TrustArg,
     #[command(flatten)]
     pub(in crate::cli) rulebook: RulebookArgs,
 }

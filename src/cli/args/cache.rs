@@ -1,30 +1,29 @@
-//! Arguments `--cache` and `--no-cache`, and of `ncclcheck cache`.
+//! Arguments `--cache` and `--cache-trust`, and of `ncclcheck cache`.
 
 use clap::{Args, Subcommand};
 
 use super::help::{images, sections, short_help};
-use super::{ListFormat, ReadingArgs};
+use super::{JobsArg, ListFormat, ReadingArgs};
 
-/// Caches of a run.
+/// The cache of a run.
 #[derive(Clone, Debug, Default, Args)]
-pub(in crate::cli) struct CachingArgs {
-    /// Shared cache of layer scans: a URL or a folder [default: $NCCLCHECK_CACHE]
+pub(in crate::cli) struct CacheArg {
+    /// Shared cache of layer scans, a URL or a folder, or `off` for no cache [default: $NCCLCHECK_CACHE]
     ///
     /// Scans are read from the shared cache on a miss of the local cache, and new scans are written to both. URLs:
     /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, http(s)://SERVER/PATH, file:///FOLDER. Anyone with
-    /// write access to a shared cache is trusted.
-    #[arg(long, value_name = "URL", conflicts_with = "no_cache", help_heading = "Cache")]
+    /// write access to a shared cache is trusted. With `off`, every layer is read, and no scans are stored.
+    #[arg(long, value_name = "URL|off", help_heading = "Cache")]
     pub(in crate::cli) cache: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(in crate::cli) struct TrustArg {
     /// Whose scans to believe: those of the shared cache too, or only this user's own
     ///
     /// With `own`, a shared cache gets new scans but is not read, and scans that came from one before are not used.
     #[arg(long, value_name = "WHOSE", default_value = "shared", help_heading = "Cache")]
     pub(in crate::cli) cache_trust: TrustChoice,
-    /// Disable the cache: read every layer and store no scans
-    ///
-    /// NCCLCHECK_CACHE=off disables the cache for all runs.
-    #[arg(long, help_heading = "Cache")]
-    pub(in crate::cli) no_cache: bool,
 }
 
 /// Value of `--cache-trust`.
@@ -69,7 +68,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_args = short_help(&["platform", "all-platforms", "jobs", "authfile", "cert-dir", "tls-verify"]),
+    mut_args = short_help(&["platform", "jobs", "authfile", "cert-dir", "tls-verify"]),
     after_help = EXPORT_EXAMPLES,
     after_long_help = sections(&[&images(), EXPORT_EXAMPLES]),
 )]
@@ -84,4 +83,6 @@ pub(in crate::cli) struct CacheExportArgs {
     pub(in crate::cli) images: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(in crate::cli) jobs: JobsArg,
 }

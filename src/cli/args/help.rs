@@ -102,16 +102,14 @@ mod tests {
         let lines: Vec<_> =
             cut.map(|(path, command)| format!("{path}: {}", long_options(command, true).join(" "))).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        ncclcheck check: config env fail-on fix format host output platform profile verbose
-        ncclcheck inspect: env explain files format from jobs output platform program verbose
+        ncclcheck check: baseline config env fail-on fix format host output platform profile verbose
+        ncclcheck inspect: caller env explain files format jobs output platform program verbose
         ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
         ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size
-        ncclcheck diff: config env format host host-facts output platform profile verbose
-        ncclcheck baseline write: config env host host-facts platform profile quiet
-        ncclcheck baseline check: config env fail-on format host host-facts output platform profile verbose
+        ncclcheck diff: config env format host output platform profile verbose
         ncclcheck audit plan: list newest pods repository store tags
         ncclcheck audit run: cache config deadline jobs profile run shard shards store workers
-        ncclcheck cache export: all-platforms authfile cert-dir jobs platform tls-verify
+        ncclcheck cache export: authfile cert-dir jobs platform tls-verify
         ");
     }
 }

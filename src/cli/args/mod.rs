@@ -15,14 +15,15 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::version::long_version;
-use crate::model::Platform;
+use crate::image::PlatformChoice;
+use crate::model::PlatformError;
 
 use audit::AuditCommand;
-use cache::{CacheCommand, CachingArgs};
+use cache::{CacheArg, CacheCommand, TrustArg};
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
-use verdict::VerdictArgs;
+use verdict::{FailOnArg, IncompleteArg};
 
 const GENERATED: &str = "\
 Files for the shell:
@@ -65,15 +66,12 @@ pub(super) enum Command {
     Report(ReportArgs),
     /// Compare two images: contents and findings
     Diff(Box<DiffArgs>),
-    /// Record today's findings and fail only on new ones
-    #[command(subcommand)]
-    Baseline(Box<BaselineCommand>),
     /// Judge thousands of images with many workers: plan, run, merge, compare
     #[command(subcommand)]
     Audit(Box<AuditCommand>),
     /// Explain a rule, a fact, a variable, a topic or an error message
     Explain(ExplainArgs),
-    /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host-facts`
+    /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host`
     Host(HostArgs),
     /// Examine what this machine offers: engines, registries, GPUs, RDMA, folders
     Doctor(DoctorArgs),
@@ -130,50 +128,53 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
+        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix", "baseline",
     ]),
+    mut_arg("images", |images| images.required(false).required_unless_present("list")),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),
 )]
 pub(super) struct CheckCommand {
     #[command(flatten)]
     pub(super) check: CheckArgs,
-    /// Print a change of the Dockerfile that settles findings, as a diff, in place of the report
-    ///
-    /// The image is judged again with the change. What that settles, and what only a build can show, is printed on
-    /// standard error. The Dockerfile is not written: pipe the diff to `patch -p0` or `git apply -p0`.
-    #[arg(long, requires = "dockerfile", conflicts_with_all = ["format", "file"], help_heading = "Output")]
-    pub(super) fix: bool,
-    /// Fail only on what is worse than in another image, such as the one in use
-    ///
-    /// BASE is judged first. Its findings and unknown rules are accepted in the images, as by `baseline check`.
-    #[arg(long, value_name = "BASE", conflicts_with = "fix", help_heading = "Policy")]
-    pub(super) diff: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CheckArgs {
     #[command(flatten)]
-    pub(super) common: ImageArgs,
-    /// Evaluate for a described host (repeatable)
-    ///
-    /// HOST is KEY=VALUE,... with the keys listed below; FILE is a YAML list of maps with the same keys. The image is
-    /// judged for each host.
-    #[arg(long, value_name = "HOST|FILE", help_heading = "Hosts")]
-    pub(super) host: Vec<String>,
-    /// Evaluate for the host recorded in FILE (repeatable)
-    ///
-    /// Create the record on the host with `ncclcheck host --format json -o FILE`.
-    #[arg(long, value_name = "FILE", help_heading = "Hosts")]
-    pub(super) host_facts: Vec<PathBuf>,
+    pub(super) process: ImageProcessArgs,
+    #[command(flatten)]
+    pub(super) list: ListArg,
+    #[command(flatten)]
+    pub(super) incomplete: IncompleteArg,
     /// Dockerfile of the image, to annotate its lines with findings
     ///
     /// The formats sarif, github and gitlab attach each finding to a line of this file, which must be inside the
     /// current directory.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,
+    /// Print a change of the Dockerfile that settles findings, as a diff, in place of the report
+    ///
+    /// The image is judged again with the change. What that settles, and what only a build can show, is printed on
+    /// standard error. The Dockerfile is not written: pipe the diff to `patch -p0` or `git apply -p0`.
+    #[arg(long, requires = "dockerfile", conflicts_with_all = ["format", "file"], help_heading = "Output")]
+    pub(super) fix: bool,
+    /// Fail only on what is worse than in a report or image
+    ///
+    /// FILE is a report of `check --format json=FILE`. An IMAGE, such as the one in use, is judged first. Findings and unknown
+    /// rules that it has are accepted.
+    #[arg(long, value_name = "FILE|IMAGE", conflicts_with = "fix", help_heading = "Policy")]
+    pub(super) baseline: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
     #[command(flatten)]
-    pub(super) verdict: VerdictArgs,
+    pub(super) common: ImageArgs,
+    /// Evaluate for a described or a recorded host (repeatable)
+    ///
+    /// HOST is KEY=VALUE,... with the keys listed below. FILE is a YAML list of maps with the same keys, or the record of a
+    /// host, which `ncclcheck host --format json -o FILE` writes there. The image is judged for each host.
+    #[arg(long, value_name = "HOST|FILE", help_heading = "Hosts")]
+    pub(super) host: Vec<String>,
+    #[command(flatten)]
+    pub(super) fail_on: FailOnArg,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
 }
@@ -187,14 +188,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "files", "explain", "program", "from", "env", "platform", "jobs", "format", "output", "verbose",
+        "files", "explain", "program", "caller", "env", "platform", "jobs", "format", "output", "verbose",
     ]),
+    mut_arg("images", |images| images.required(false).required_unless_present("list")),
     after_help = INSPECT_EXAMPLES,
     after_long_help = sections(&[&images(), INSPECT_EXAMPLES]),
 )]
 pub(super) struct InspectArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
+    #[command(flatten)]
+    pub(super) process: ImageProcessArgs,
+    #[command(flatten)]
+    pub(super) list: ListArg,
     /// List the files of the merged file system instead
     ///
     /// Each line has the path, type, mode, size and target of an entry.
@@ -208,7 +214,7 @@ pub(super) struct InspectArgs {
     pub(super) program: Option<String>,
     /// With --explain: search as if this loaded file called dlopen
     #[arg(long, value_name = "FILE", requires = "explain")]
-    pub(super) from: Option<String>,
+    pub(super) caller: Option<String>,
 }
 
 const HOST_EXAMPLES: &str = "\
@@ -217,7 +223,7 @@ Nothing is run, and root is not required: values that only root may read are rep
 Examples:
   ncclcheck host
   ncclcheck host --format json -o node1.json
-  ncclcheck check --host-facts node1.json torch.tar";
+  ncclcheck check --host node1.json torch.tar";
 
 #[derive(Debug, Args)]
 #[command(
@@ -340,54 +346,13 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_args = short_help(&["host", "host-facts", "env", "platform", "profile", "config", "format", "output", "verbose"]),
+    mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
+    mut_arg("images", |images| images.num_args(2)),
+    mut_arg("format", |format| format.help("Output format: human, json, github or markdown (repeatable)")),
     after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
     after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
 )]
 pub(super) struct DiffArgs {
-    #[command(flatten)]
-    pub(super) check: CheckArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum BaselineCommand {
-    /// Record the current findings of images
-    Write(BaselineWrite),
-    /// Check images and ignore recorded findings
-    Check(BaselineCheck),
-}
-
-const BASELINE_EXAMPLES: &str = "\
-Examples:
-  ncclcheck baseline write known.json my/image:1
-  ncclcheck baseline check known.json my/image:2";
-
-#[derive(Debug, Args)]
-#[command(
-    mut_args = short_help(&["host", "host-facts", "env", "platform", "profile", "config", "quiet"]),
-    after_help = BASELINE_EXAMPLES,
-    after_long_help = sections(&[&images(), HOSTS, BASELINE_EXAMPLES]),
-)]
-pub(super) struct BaselineWrite {
-    /// Baseline file to write
-    #[arg(value_name = "FILE")]
-    pub(super) baseline: PathBuf,
-    #[command(flatten)]
-    pub(super) check: CheckArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    mut_args = short_help(&[
-        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose",
-    ]),
-    after_help = sections(&[BASELINE_EXAMPLES, EXIT_SUMMARY]),
-    after_long_help = sections(&[&images(), HOSTS, EXIT, BASELINE_EXAMPLES]),
-)]
-pub(super) struct BaselineCheck {
-    /// Baseline file from `baseline write`
-    #[arg(value_name = "FILE")]
-    pub(super) baseline: PathBuf,
     #[command(flatten)]
     pub(super) check: CheckArgs,
 }
@@ -428,13 +393,8 @@ pub(super) struct ImageArgs {
     /// Images to read
     ///
     /// The forms of an IMAGE are listed below.
-    #[arg(required_unless_present = "list", value_name = "IMAGE", value_parser = stdin::image)]
+    #[arg(required = true, value_name = "IMAGE", value_parser = stdin::image)]
     pub(super) images: Vec<String>,
-    /// Read the images of a list, one on each line; - is standard input (repeatable)
-    ///
-    /// Empty lines and lines that begin with # are skipped.
-    #[arg(long, value_name = "FILE", help_heading = "Image")]
-    pub(super) list: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -453,14 +413,26 @@ pub(super) struct ImageArgs {
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) start: StartArgs,
-    #[command(flatten)]
-    pub(super) caching: CachingArgs,
+    pub(super) caching: CacheArg,
 }
 
-/// The start of the container, where it is not the image's own.
-#[derive(Debug, Args)]
-pub(super) struct StartArgs {
+/// Images that a file lists.
+#[derive(Debug, Default, Args)]
+pub(super) struct ListArg {
+    /// Read the images of a list, one on each line; - is standard input (repeatable)
+    ///
+    /// Empty lines and lines that begin with # are skipped.
+    #[arg(long, value_name = "FILE", help_heading = "Image")]
+    pub(super) list: Vec<PathBuf>,
+}
+
+/// How images are read, and how their containers start, where these are not the defaults.
+#[derive(Debug, Default, Args)]
+pub(super) struct ImageProcessArgs {
+    #[command(flatten)]
+    pub(super) jobs: JobsArg,
+    #[command(flatten)]
+    pub(super) trust: TrustArg,
     /// Command of the job, in place of the image's entrypoint and command
     ///
     /// It is read as `sh -c` would read it, with the image's variables. What the entrypoint would do before is left out.
@@ -474,41 +446,36 @@ pub(super) struct StartArgs {
     pub(super) user: Option<String>,
 }
 
-/// Selection of an image behind a reference, and how to read it.
-#[derive(Debug, Args)]
-pub(super) struct ReadingArgs {
-    /// Platform of a multi-platform image, os/arch[/variant] [default: this machine's]
-    #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
-    pub(super) platform: Option<Platform>,
-    /// Read the images of all platforms
-    #[arg(long, help_heading = "Image")]
-    pub(super) all_platforms: bool,
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct JobsArg {
     /// Number of layers to read in parallel, and of images [default: the number of CPUs]
     ///
     /// Of several images, up to 8 are read at once.
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Judge layers by their tables of contents, and read only the parts that matter
-    ///
-    /// Applies to layers with a table of contents (eStargz, zstd:chunked, SOCI). Ordinary engines run the tar, and a
-    /// table can list other files: use this for images that you trust. Without it, every layer is read to its end, and
-    /// its table is compared with the tar.
-    #[arg(long, help_heading = "Image")]
-    pub(super) in_part: bool,
-    /// Allow faster ways to read layers that cannot be verified
-    ///
-    /// An image of a local engine is read from the engine's own folders (overlay2, requires root), and an image of a
-    /// registry in part through a SOCI index of version 1.
-    #[arg(long, help_heading = "Image")]
-    pub(super) unverified: bool,
+}
+
+/// Selection of an image behind a reference, and how to reach it.
+#[derive(Debug, Args)]
+pub(super) struct ReadingArgs {
+    /// Platform, os/arch[/variant] or all [default: this machine's]
+    #[arg(long, value_name = "PLATFORM", value_parser = platform, help_heading = "Image")]
+    pub(super) platform: Option<PlatformChoice>,
+    #[command(flatten)]
+    pub(super) access: AccessArgs,
+}
+
+/// Parses `--platform`.
+fn platform(text: &str) -> Result<PlatformChoice, PlatformError> {
+    if text == "all" { Ok(PlatformChoice::All) } else { text.parse().map(PlatformChoice::One) }
+}
+
+/// How to reach images, and what reading them may take.
+#[derive(Debug, Args)]
+pub(super) struct AccessArgs {
     /// Change a resource limit; an unknown NAME lists them (repeatable)
     #[arg(long, value_name = "NAME=N", help_heading = "Image")]
     pub(super) limit: Vec<String>,
-    /// Folder for temporary files [default: $TMPDIR or /tmp]
-    ///
-    /// libtorch_cpu.so, of up to 0.6 GiB, is written there while it is read.
-    #[arg(long, value_name = "DIR", help_heading = "Image")]
-    pub(super) tmp_dir: Option<PathBuf>,
 
     /// Keep all rights of this user while images are read
     ///
@@ -546,9 +513,6 @@ pub(super) struct OutputArgs {
     /// Print only the report and errors
     #[arg(short, long, help_heading = "Output")]
     pub(super) quiet: bool,
-    /// Do not print progress on standard error
-    #[arg(long, help_heading = "Output")]
-    pub(super) no_progress: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use crate::probe::{DEFAULT_PIDS, steps};
 
 use super::help::{EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use super::rulebook::RulebookArgs;
-use super::verdict::VerdictArgs;
-use super::{CheckArgs, OutputArgs};
+use super::verdict::{FailOnArg, IncompleteArg};
+use super::{CheckArgs, ImageProcessArgs, OutputArgs};
 
 const EXIT: &str = "\
 Exit status:
@@ -65,6 +65,8 @@ pub(in super::super) struct ProbeArgs {
     #[command(flatten)]
     pub(in crate::cli) launch: LaunchArgs,
     #[command(flatten)]
+    pub(in crate::cli) rare: RareLaunchArgs,
+    #[command(flatten)]
     pub(in crate::cli) process: ProcessArgs,
     /// Set an environment variable of the container (repeatable)
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
@@ -72,9 +74,13 @@ pub(in super::super) struct ProbeArgs {
     #[command(flatten)]
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
+    pub(in crate::cli) more: InvestigationArgs,
+    #[command(flatten)]
     pub(in crate::cli) judging: Judging,
     #[command(flatten)]
-    pub(in crate::cli) verdict: VerdictArgs,
+    pub(in crate::cli) fail_on: FailOnArg,
+    #[command(flatten)]
+    pub(in crate::cli) incomplete: IncompleteArg,
     #[command(flatten)]
     pub(in crate::cli) rulebook: RulebookArgs,
     #[command(flatten)]
@@ -86,7 +92,7 @@ Examples:
   ncclcheck preflight my/image
   ncclcheck preflight --quick --gpus 2 --format json=report.json my/image
   srun --container-image=my/image ncclcheck preflight --in-place
-  ncclcheck preflight --expect facts.yaml --baseline good.jsonl my/image";
+  ncclcheck preflight --expect facts.yaml --reference good.jsonl my/image";
 
 #[derive(Debug, Args)]
 #[command(
@@ -100,6 +106,10 @@ Examples:
 pub(in super::super) struct Preflight {
     #[command(flatten)]
     pub(in crate::cli) check: CheckArgs,
+    #[command(flatten)]
+    pub(in crate::cli) process: ImageProcessArgs,
+    #[command(flatten)]
+    pub(in crate::cli) incomplete: IncompleteArg,
     /// Check and probe the container that ncclcheck runs in
     ///
     /// The root file system is read as the image, with the variables of this process.
@@ -138,25 +148,12 @@ pub(in super::super) struct LaunchArgs {
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
-    /// Method to pass GPUs to the container
-    ///
-    /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
-    /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
-    /// supports.
-    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) gpu_mode: GpuMode,
     /// Network of the container
     #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
     pub(in crate::cli) network: String,
     /// IPC namespace: private, host, shareable or container:NAME [default: the engine's, private]
     #[arg(long, value_name = "MODE", help_heading = "Container")]
     pub(in crate::cli) ipc: Option<String>,
-    /// PID namespace: host or container:NAME [default: a new one]
-    #[arg(long, value_name = "MODE", help_heading = "Container")]
-    pub(in crate::cli) pid: Option<String>,
-    /// Host name of the container [default: the host's with --network host, otherwise the engine's choice]
-    #[arg(long, value_name = "NAME", help_heading = "Container")]
-    pub(in crate::cli) hostname: Option<String>,
     /// Size of /dev/shm [default: the engine's, 64m]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(in crate::cli) shm_size: Option<u64>,
@@ -175,18 +172,42 @@ pub(in super::super) struct LaunchArgs {
     /// Capability to keep (repeatable) [default: all are dropped, or with --entrypoint image the engine's]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) cap_add: Vec<String>,
-    /// Memory limit; 0 for none [default: three quarters of the engine's memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
-    pub(in crate::cli) memory: Option<u64>,
-    /// Limit on processes and threads; 0 for none
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
-    pub(in crate::cli) pids_limit: u32,
     /// When the engine pulls the image
     #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
     pub(in crate::cli) pull: PullChoice,
     /// Print the equivalent `docker run` command and exit
     #[arg(long, help_heading = "Container")]
     pub(in crate::cli) dry_run: bool,
+}
+
+/// Launch options that only an investigation needs.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct RareLaunchArgs {
+    /// Method to pass GPUs to the container
+    ///
+    /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
+    /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
+    /// supports.
+    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
+    pub(in crate::cli) gpu_mode: GpuMode,
+    /// PID namespace: host or container:NAME [default: a new one]
+    #[arg(long, value_name = "MODE", help_heading = "Container")]
+    pub(in crate::cli) pid: Option<String>,
+    /// Host name of the container [default: the host's with --network host, otherwise the engine's choice]
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(in crate::cli) hostname: Option<String>,
+    /// Memory limit; 0 for none [default: three quarters of the engine's memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
+    pub(in crate::cli) memory: Option<u64>,
+    /// Limit on processes and threads; 0 for none
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
+    pub(in crate::cli) pids_limit: u32,
+}
+
+impl Default for RareLaunchArgs {
+    fn default() -> Self {
+        Self { gpu_mode: GpuMode::Auto, pid: None, hostname: None, memory: None, pids_limit: DEFAULT_PIDS }
+    }
 }
 
 /// Steps that run in the container.
@@ -200,6 +221,14 @@ pub(in super::super) struct Steps {
     /// The largest message has 256 MiB.
     #[arg(long, help_heading = "Steps")]
     pub(in crate::cli) quick: bool,
+    /// Record the probe's JSON events in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Steps")]
+    pub(in crate::cli) record: Option<PathBuf>,
+}
+
+/// Steps of an investigation.
+#[derive(Clone, Debug, Default, Args)]
+pub(in super::super) struct InvestigationArgs {
     /// Message sizes of the collectives, comma-separated: 8, 1m, 1g
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = bytes, help_heading = "Steps")]
     pub(in crate::cli) sizes: Vec<u64>,
@@ -224,9 +253,6 @@ pub(in super::super) struct Steps {
     /// Seconds without progress after which a rank counts as hung
     #[arg(long, value_name = "SECONDS", help_heading = "Steps")]
     pub(in crate::cli) stall: Option<u32>,
-    /// Record the probe's JSON events in FILE
-    #[arg(long, value_name = "FILE", help_heading = "Steps")]
-    pub(in crate::cli) record: Option<PathBuf>,
 }
 
 /// Options for the judgement.
@@ -239,9 +265,9 @@ pub(in super::super) struct Judging {
     /// Expected facts: a YAML map from fact name to a value, {at_least: N} or {at_most: N}
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) expect: Option<PathBuf>,
-    /// Recording of a good run; fail if this one is slower
+    /// Recording of a reference run, a good one; fail if this run is slower
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
-    pub(in crate::cli) baseline: Option<PathBuf>,
+    pub(in crate::cli) reference: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::image::fetch_text;
 use crate::image::source::AccessOptions;
-use crate::judge::{ImagePatterns, PolicyText, Rulebook, RulebookError};
+use crate::judge::{PolicyText, Rulebook, RulebookError};
 
 use crate::cli::CliError;
 use crate::model::Environment;
@@ -82,11 +82,5 @@ impl RulebookSource {
     /// The folders of rules that the policies name. A policy that is wrong is reported where the rules are loaded.
     pub(in crate::cli) fn folders(&self) -> Vec<PathBuf> {
         self.policies.iter().flat_map(|policy| policy.folders().unwrap_or_default()).collect()
-    }
-
-    /// Names of images to judge by their tables of contents.
-    pub(in crate::cli) fn in_part(&self) -> Result<Vec<ImagePatterns>, CliError> {
-        let patterns = self.policies.iter().map(PolicyText::in_part).collect::<Result<_, _>>();
-        patterns.map_err(|error| CliError::Rulebook(error.into()))
     }
 }

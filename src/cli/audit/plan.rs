@@ -11,6 +11,7 @@ use crate::Cancel;
 use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
 use crate::check::read_hosts;
 use crate::cli::args::audit::AuditPlanArgs;
+use crate::cli::args::{JobsArg, ReadingArgs};
 use crate::cli::plan::{names, requests};
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
@@ -27,13 +28,13 @@ const AT_ONCE: usize = 8;
 /// Resolves the images and writes the plan.
 pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let store = super::store(&asked.store, environment)?;
-    let limits = asked.reading.limits()?;
+    let limits = asked.reading.access.limits()?;
     // A mistake in the hosts is an error now, and not in every worker.
-    read_hosts(&asked.host, &[])?;
+    read_hosts(&asked.host)?;
     let options = AccessOptions {
-        authfile: asked.reading.authfile.clone(),
-        cert_dir: asked.reading.cert_dir.clone(),
-        tls_verify: asked.reading.tls_verify,
+        authfile: asked.reading.access.authfile.clone(),
+        cert_dir: asked.reading.access.cert_dir.clone(),
+        tls_verify: asked.reading.access.tls_verify,
         environment: environment.clone(),
         limits: limits.clone(),
     };
@@ -58,13 +59,10 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
         let why = "nothing to audit\n  help: name images, or give --list, --repository, --registry, --pods or --engine";
         return Err(CliError::Usage(why.to_owned()));
     }
-    let is_any = asked.reading.platform.is_none();
-    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
-    let requests = requests(&images, asked.reading, &Arc::new(ScanCache::default()), environment)?;
-    let requests: Vec<_> = requests
-        .into_iter()
-        .map(|request| if is_any { Request { choice: PlatformChoice::All, ..request } } else { request })
-        .collect();
+    let mut needs = CommandNeeds::new(asked.reading.access.no_sandbox);
+    let platform = asked.reading.platform.or(Some(PlatformChoice::All));
+    let reading = ReadingArgs { platform, ..asked.reading };
+    let requests = requests(&images, reading, JobsArg::default(), &Arc::new(ScanCache::default()), environment)?;
     // The store starts threads, which the sandbox would not reach.
     needs.images(&requests).store(&store, environment).temporary(&limits);
     drop(again);

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::audit::worker::{WorkDone, Worker, WorkerStop};
 use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
 use crate::check::{Check, read_hosts};
+use crate::cli::args::ReadingArgs;
 use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
 use crate::cli::plan::requests;
 use crate::cli::sandbox::CommandNeeds;
@@ -20,19 +21,20 @@ const CACHE: &str = "NCCLCHECK_CACHE";
 
 /// Works on a run.
 pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let limits = asked.reading.limits()?;
+    let limits = asked.access.limits()?;
     let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
     let source = asked.rulebook.read(&options)?;
     // Workers share their scans in the store, unless they have another shared cache.
     let mut caching = asked.caching;
-    if caching.cache.is_none() && !caching.no_cache && environment.get(CACHE).is_none() {
+    if caching.cache.is_none() && environment.get(CACHE).is_none() {
         caching.cache = Some(format!("{}/scans", asked.store.store.trim_end_matches('/')));
     }
     let place = ["SLURMD_NODENAME", "HOSTNAME"].iter().find_map(|name| environment.get(name)).unwrap_or("worker");
     let name = format!("{place}-{}-{:08x}", std::process::id(), fastrand::u32(..));
-    let cache = Arc::new(caching.open(environment)?.with_leases(name.clone()));
-    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
-    let first = requests(&["docker://none".to_owned()], asked.reading, &cache, environment)?.pop();
+    let cache = Arc::new(caching.open(asked.trust, environment)?.with_leases(name.clone()));
+    let mut needs = CommandNeeds::new(asked.access.no_sandbox);
+    let reading = ReadingArgs { platform: None, access: asked.access };
+    let first = requests(&["docker://none".to_owned()], reading, asked.jobs, &cache, environment)?.pop();
     let pattern = first.ok_or_else(|| CliError::Usage("no request".to_owned()))?;
     let request = |item: &AuditItem| -> Result<Request, String> {
         let parsed = Request::new(&item.reference).map_err(|error| error.to_string())?;
@@ -44,8 +46,6 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
             limits: pattern.limits.clone(),
             options: pattern.options.clone(),
             cache: Arc::clone(&cache),
-            in_part: pattern.in_part,
-            unverified: pattern.unverified,
             ..parsed
         })
     };
@@ -64,7 +64,7 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     let planned = &run.plan.rules;
     let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
     planned.require(&own)?;
-    let hosts = read_hosts(&planned.hosts, &[])?;
+    let hosts = read_hosts(&planned.hosts)?;
     let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);
     let shard = match asked.shard {
         ShardChoice::One(shard) => shard,

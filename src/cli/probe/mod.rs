@@ -18,7 +18,9 @@ use crate::probe::recording::Recording;
 use crate::probe::{self, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload};
 use crate::report::{Format, Report, ReportRun, Style};
 
-use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
+use super::args::probe::{
+    EntrypointChoice, InvestigationArgs, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps,
+};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::sandbox::STARTS_PROGRAMS;
@@ -45,14 +47,16 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
     } else if asked.in_place {
-        vec![here(&asked.process, &asked.steps, &terminal)?]
+        vec![here(&asked.process, &asked.steps, &asked.more, &terminal)?]
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
         let run = ImageRun {
             launch: &asked.launch,
+            rare: &asked.rare,
             process: &asked.process,
             env: &asked.env,
             steps: &asked.steps,
+            more: &asked.more,
             terminal: &terminal,
             options: &options,
         };
@@ -61,7 +65,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         }
         vec![run.record(image, None)?]
     };
-    let check = Check::new(&rulebook).fail_on(asked.verdict.fail_on).fail_for(owners);
+    let check = Check::new(&rulebook).fail_on(asked.fail_on.fail_on).fail_for(owners);
     let style = super::plan::style(&asked.output.look, environment);
     let described = ReportRun {
         command: "probe".to_owned(),
@@ -73,7 +77,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let mut exit = ExitStatus::Pass;
     for probed in Probed::of_job(recordings, &expected) {
         let verdict = report(&check, &probed, &described, &mut outputs, &style)?;
-        exit = exit.max(asked.verdict.exit().status(verdict));
+        exit = exit.max(asked.incomplete.status(verdict));
     }
     outputs.finish(&style)?;
     Ok(exit)
@@ -81,19 +85,20 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
 
 /// `ncclcheck preflight`: checks the image, probes it, and compares the prediction with the run.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let Preflight { check: mut judged, in_place, launch, steps, judging } = asked;
-    if !judged.host.is_empty() || !judged.host_facts.is_empty() {
+    let Preflight { check: mut judged, process: mut of_image, incomplete, in_place, launch, steps, judging } = asked;
+    if !judged.host.is_empty() {
         let why = "preflight always judges for this host; use ncclcheck check for other hosts";
-        return Err(CliError::Usage(format!("--host, --host-facts: {why}")));
+        return Err(CliError::Usage(format!("--host: {why}")));
     }
     let env = judged.common.env.clone();
-    let start = &judged.common.start;
-    let process = ProcessArgs { python: start.python.clone(), user: start.user.clone() };
+    let process = ProcessArgs { python: of_image.python.clone(), user: of_image.user.clone() };
     if in_place {
         judged.common.images = vec!["root:/".to_owned()];
-        judged.common.start.python.get_or_insert_with(|| PYTHON.to_owned());
+        of_image.python.get_or_insert_with(|| PYTHON.to_owned());
     }
-    let mut plan = super::plan::ImagesPlan::check(judged, environment)?;
+    let mut plan = super::plan::ImagesPlan::judge(judged, of_image, environment)?;
+    let rare = RareLaunchArgs::default();
+    let more = InvestigationArgs::default();
     if in_place {
         plan.add_variables(environment);
     }
@@ -105,9 +110,11 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let terminal = Terminal::new(plan.verbosity);
     let run = ImageRun {
         launch: &launch,
+        rare: &rare,
         process: &process,
         env: &env,
         steps: &steps,
+        more: &more,
         terminal: &terminal,
         options: &options,
     };
@@ -127,7 +134,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             continue;
         }
         let run = |reading: &ImageReading<'_>| {
-            if in_place { here(&process, &steps, &terminal) } else { run.record(&request.text, Some(reading)) }
+            if in_place { here(&process, &steps, &more, &terminal) } else { run.record(&request.text, Some(reading)) }
         };
         let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
         let probed = read_and_run(request, &plan.launch, &progress, &expected, run);
@@ -140,11 +147,11 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             PreflightError::Run(failure) => failure,
             PreflightError::Image(error) => error.into(),
             PreflightError::Platforms => {
-                let why = "a probe runs the image of one platform: omit --all-platforms";
+                let why = "a probe runs the image of one platform: omit --platform all";
                 CliError::Usage(format!("{}: {why}", request.text))
             }
         })?;
-        exit = exit.max(plan.exit.status(report(&check, &probed, &described, &mut outputs, &plan.style)?));
+        exit = exit.max(incomplete.status(report(&check, &probed, &described, &mut outputs, &plan.style)?));
     }
     outputs.finish(&plan.style)?;
     Ok(exit)
@@ -167,8 +174,13 @@ const UNDECIDED: &str = "note: the image's entrypoint is replaced in this comman
 const PYTHON: &str = "python3";
 
 /// Runs the program in the container of this process.
-fn here(process: &ProcessArgs, steps: &Steps, terminal: &Terminal) -> Result<Recording, CliError> {
-    let plan = plan::plan(steps)?;
+fn here(
+    process: &ProcessArgs,
+    steps: &Steps,
+    more: &InvestigationArgs,
+    terminal: &Terminal,
+) -> Result<Recording, CliError> {
+    let plan = plan::plan(steps, more)?;
     let python = process.python.as_deref().unwrap_or(PYTHON);
     listened(terminal, steps, |listener| in_place(python, plan, listener))
 }
@@ -176,9 +188,11 @@ fn here(process: &ProcessArgs, steps: &Steps, terminal: &Terminal) -> Result<Rec
 /// Options to run images with.
 struct ImageRun<'a> {
     launch: &'a LaunchArgs,
+    rare: &'a RareLaunchArgs,
     process: &'a ProcessArgs,
     env: &'a [String],
     steps: &'a Steps,
+    more: &'a InvestigationArgs,
     terminal: &'a Terminal,
     options: &'a AccessOptions,
 }
@@ -186,7 +200,8 @@ struct ImageRun<'a> {
 impl ImageRun<'_> {
     /// Runs an image and returns the recording. A preflight passes the image that it reads meanwhile.
     fn record(&self, image: &str, reading: Option<&ImageReading<'_>>) -> Result<Recording, CliError> {
-        let (plan, ways) = (plan::plan(self.steps)?, plan::ways(self.steps, self.launch)?);
+        let plan = plan::plan(self.steps, self.more)?;
+        let ways = plan::ways(self.more, self.launch, self.rare)?;
         let prepared = self.open(image)?.prepare().map_err(refused)?;
         let prepared = match reading {
             Some(reading) => self.with_entrypoint(prepared, reading),
@@ -216,8 +231,8 @@ impl ImageRun<'_> {
 
     /// Prints the command line that would run an image, without running it.
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
-        let plan = plan::plan(self.steps)?;
-        plan::ways(self.steps, self.launch)?;
+        let plan = plan::plan(self.steps, self.more)?;
+        plan::ways(self.more, self.launch, self.rare)?;
         let line = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
         if let Some(error) = line.unasked {
             super::say(&format!("note: no engine was asked, so the command requests GPUs by --gpus: {error}"));
@@ -230,7 +245,7 @@ impl ImageRun<'_> {
     }
 
     fn container(&self, image: &str) -> Result<Arrangement, CliError> {
-        plan::container(image, self.launch, self.process, self.env)
+        plan::container(image, self.launch, self.rare, self.process, self.env)
     }
 }
 

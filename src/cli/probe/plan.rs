@@ -19,36 +19,37 @@ use crate::probe::wire::what_if::WhatIfBody;
 
 use super::super::CliError;
 use super::super::args::probe::{
-    EntrypointChoice, GpuMode, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice, RdmaChoice, Steps,
+    EntrypointChoice, GpuMode, InvestigationArgs, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice,
+    RareLaunchArgs, RdmaChoice, Steps,
 };
 use super::listener::recorded;
 
 /// Resolves the steps that the program runs.
-pub(super) fn plan(steps: &Steps) -> Result<ProbePlan, CliError> {
+pub(super) fn plan(steps: &Steps, more: &InvestigationArgs) -> Result<ProbePlan, CliError> {
     let mut plan = ProbePlan::new(&steps.only).map_err(|why| CliError::Usage(format!("--steps: {why}")))?;
-    if steps.forced_network {
+    if more.forced_network {
         plan = plan.and(FORCED_NETWORK);
     }
-    if !steps.what_if.is_empty() {
+    if !more.what_if.is_empty() {
         plan = plan.and(WhatIfBody::STEP);
-        let variants = steps.what_if.iter().map(|text| variables(text)).collect::<Result<_, _>>()?;
+        let variants = more.what_if.iter().map(|text| variables(text)).collect::<Result<_, _>>()?;
         plan.what_if = WhatIf { variants };
     }
     plan.collectives.quick = steps.quick;
-    plan.collectives.sizes.clone_from(&steps.sizes);
-    plan.collectives.stall_seconds = steps.stall;
-    plan.collectives.sleep_rank = steps.sleep_rank.as_deref().map(sleeper).transpose()?;
+    plan.collectives.sizes.clone_from(&more.sizes);
+    plan.collectives.stall_seconds = more.stall;
+    plan.collectives.sleep_rank = more.sleep_rank.as_deref().map(sleeper).transpose()?;
     Ok(plan)
 }
 
 /// Resolves `--isolate-gpus` to the arrangements of one container per GPU.
-pub(super) fn ways(steps: &Steps, launch: &LaunchArgs) -> Result<Vec<Way>, CliError> {
-    let Some(how) = steps.isolate_gpus else { return Ok(Vec::new()) };
+pub(super) fn ways(more: &InvestigationArgs, launch: &LaunchArgs, rare: &RareLaunchArgs) -> Result<Vec<Way>, CliError> {
+    let Some(how) = more.isolate_gpus else { return Ok(Vec::new()) };
     if launch.network != "host" {
         let why = "the containers communicate over the host's network: --network must be host";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
-    if launch.gpu_mode == GpuMode::Devices {
+    if rare.gpu_mode == GpuMode::Devices {
         let why = "--gpu-mode devices gives every container the device nodes of all GPUs: use request or cdi";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
@@ -84,7 +85,7 @@ pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, CliError> {
     judging.fail_for.iter().map(owner).collect()
 }
 
-/// Reads the expectations and the baseline of the run.
+/// Reads the expectations of the run, and the reference run.
 pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     let mut expected = ExpectedRun::default();
     if let Some(file) = &judging.expect {
@@ -92,7 +93,7 @@ pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
         let text = read_text(file, &Limits::default()).map_err(|error| CliError::Usage(format!("--expect {error}")))?;
         expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(CliError::Usage)?);
     }
-    expected.baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file)).transpose()?;
+    expected.reference = judging.reference.as_deref().map(|file| recorded("--reference", file)).transpose()?;
     Ok(expected)
 }
 
@@ -126,6 +127,7 @@ const fn pull(pull: PullChoice) -> PullPolicy {
 pub(super) fn container(
     image: &str,
     launch: &LaunchArgs,
+    rare: &RareLaunchArgs,
     process: &ProcessArgs,
     env: &[String],
 ) -> Result<Arrangement, CliError> {
@@ -139,11 +141,11 @@ pub(super) fn container(
         EntrypointChoice::Auto | EntrypointChoice::None => EntrypointUse::Replaced,
     };
     options.gpus = launch.gpus.clone();
-    options.gpu_way = way(launch.gpu_mode);
+    options.gpu_way = way(rare.gpu_mode);
     options.network.clone_from(&launch.network);
     options.ipc.clone_from(&launch.ipc);
-    options.pid.clone_from(&launch.pid);
-    options.hostname.clone_from(&launch.hostname);
+    options.pid.clone_from(&rare.pid);
+    options.hostname.clone_from(&rare.hostname);
     options.shm_size = launch.shm_size;
     options.ulimits.clone_from(&launch.ulimit);
     options.rdma = match launch.rdma {
@@ -156,8 +158,8 @@ pub(super) fn container(
     options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     options.user.clone_from(&process.user);
     options.capabilities.clone_from(&launch.cap_add);
-    options.memory = launch.memory;
-    options.pids = launch.pids_limit;
+    options.memory = rare.memory;
+    options.pids = rare.pids_limit;
     options.pull = pull(launch.pull);
     Ok(options)
 }

@@ -104,7 +104,7 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Sett
     let rootfs = rootfs(files.iter().map(|(path, text)| text_or_link(path, text)));
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch })
+    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch })
 }
 
 fn listed(facts: &Facts, key: &Definition) -> Vec<String> {
@@ -264,7 +264,7 @@ fn the_home_directory_is_that_of_the_user_that_runs() {
         let mut config = ImageConfig { user: "trainer".to_owned(), ..ImageConfig::default() };
         config.start.user = user.map(ToOwned::to_owned);
         config.unknown.user = unknown;
-        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
         match facts.view(&key::NCCL_CONFIG_FILES) {
             Fact::Unknown(gap) => gap.why.clone(),
             _ => listed(&facts, &key::NCCL_CONFIG_FILES).join(" "),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::layer::scan::LayerScan;
-use crate::model::{Ambiguities, Entry, EntryKind, Found, Gap, ImageConfig, Limits};
+use crate::model::{Entry, EntryKind, Found, Gap, ImageConfig, Limits};
 use crate::rootfs::RootFs;
 
 use super::super::{FactInputs, Facts};
@@ -27,7 +27,7 @@ pub(in crate::facts) fn text_or_link(path: &str, content: &str) -> ScannedEntry 
 pub(in crate::facts) fn layer(files: impl IntoIterator<Item = ScannedEntry>) -> LayerScan {
     let (entries, found): (_, Vec<_>) = files.into_iter().unzip();
     let found = found.into_iter().enumerate().collect();
-    LayerScan { entries, found, ambiguities: Some(Ambiguities::default()), ..LayerScan::empty() }
+    LayerScan { entries, found, ..LayerScan::empty() }
 }
 
 /// The file system of an image with one layer.
@@ -37,5 +37,5 @@ pub(in crate::facts) fn rootfs(files: impl IntoIterator<Item = ScannedEntry>) ->
 
 /// The facts about an image that no launch file is given for.
 pub(in crate::facts) fn collect(rootfs: &RootFs, config: &ImageConfig) -> Facts {
-    Facts::collect(&FactInputs { rootfs, layers: &[], config: Some(config), launch: &[] })
+    Facts::collect(&FactInputs { rootfs, config: Some(config), launch: &[] })
 }

@@ -14,7 +14,6 @@ use crate::image::scanned::ScannedLayer;
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, Target, available, is_same_name};
 use crate::image::{ImageError, PlatformChoice, Request, ScanContext, layers};
-use crate::layer::scan::Annotations;
 use crate::model::{ImagePath, Limits, printable};
 
 use super::ArchiveForm;
@@ -70,7 +69,7 @@ impl Medium for DockerArchive {
             };
             self.files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
         };
-        layers::scan(plan, &open, None, context)
+        layers::scan(plan, &open, context)
     }
 }
 
@@ -105,7 +104,6 @@ impl Item {
         let described = |name: &String| DescribedLayer {
             location: LayerLocation::Member(ImagePath::from(name.as_str())),
             media_type: None,
-            annotations: Annotations::new(),
         };
         let layers = self.layers.iter().flatten().map(described).collect();
         let mut plan = configure(&config, digest_of(&config), None, layers, limits)?;

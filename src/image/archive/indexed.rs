@@ -105,12 +105,6 @@ impl LayoutFiles for IndexedArchive {
         Ok(Some((self.reader(member.clone())?, member.end - member.start)))
     }
 
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
-        let Some(member) = self.find(path)? else { return Ok(None) };
-        let place = |offset: u64| member.start.saturating_add(offset).min(member.end);
-        Ok(Some((self.reader(place(range.start)..place(range.end))?, member.end - member.start)))
-    }
-
     fn place(&self) -> String {
         self.path.display().to_string()
     }

@@ -31,7 +31,7 @@ impl Engine {
                 printable(name),
                 self.describe()
             ))
-            .with_hint("leave out --unverified to have the engine export the image".to_owned())
+            .with_hint("name it docker-daemon:NAME to have the engine export the image".to_owned())
         };
         if !self.is_local() {
             return Err(refused("the engine may run on another machine"));

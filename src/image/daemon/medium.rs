@@ -1,8 +1,6 @@
 //! An engine's image as a medium: what is known of it, its store, or its export; its folders where verification is
 //! waived.
 
-use std::collections::BTreeMap;
-
 use crate::image::archive::stream::Stream;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::needs::PlaceNeeds;
@@ -28,13 +26,28 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     open: |target, request| open(target.text(), request),
 };
 
+pub(in crate::image) static FOLDERS: Transport = Transport {
+    prefix: "docker-storage:",
+    syntax: "NAME",
+    description: "the same, read unverified from the engine's own folders (overlay2, as root)",
+    kind: TransportKind::Engine,
+    mark: None,
+    needs: PlaceNeeds::Engine,
+    parse: Target::plain,
+    open: |target, request| open_folders(target.text(), request),
+};
+
+/// Opens the folders of the image of this name.
+fn open_folders(name: &str, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
+    let engine = Engine::connect(&request.options)?;
+    let place = format!("docker-storage:{name} ({})", engine.describe());
+    Ok(Box::new(FolderImage { name: place, folders: engine.folders(name)? }))
+}
+
 /// Opens the image of this name in the first engine that answers.
 pub(in crate::image) fn open(name: &str, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let engine = Engine::connect(&request.options)?;
     let place = format!("docker-daemon:{name} ({})", engine.describe());
-    if request.unverified {
-        return Ok(Box::new(FolderImage { name: place, folders: engine.folders(name)? }));
-    }
     let image = engine.find(name)?;
     Ok(Box::new(EngineImage {
         name: place,
@@ -79,7 +92,7 @@ impl EngineImage {
         if plan.config_digest.as_ref() != Some(&self.image.id) {
             return plan;
         }
-        ImagePlan { manifest: None, annotations: BTreeMap::new(), ..plan }
+        ImagePlan { manifest: None, ..plan }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::image::overlay::{folder_layer, scan_folders};
 use crate::image::plan::{ImagePlan, check_platform};
 use crate::image::scanned::ScannedLayer;
 use crate::image::{ImageError, Request, ScanContext};
-use crate::layer::scan::{Annotations, OverlayMarks};
+use crate::layer::scan::OverlayMarks;
 
 use super::EngineFolders;
 
@@ -43,14 +43,13 @@ fn plan(folders: &EngineFolders) -> ImagePlan {
         names: Vec::new(),
         created: None,
         manifest: None,
-        annotations: Annotations::new(),
         config_digest: Some(folders.id.clone()),
         config: Some(folders.config.clone()),
         layers: folders.layers.iter().map(|(path, diff_id)| folder_layer(path.clone(), diff_id.clone())).collect(),
         empty_steps: Vec::new(),
         notes: vec![
             "this image was not verified: its layers were read from the folders where the engine keeps them, and its \
-             configuration and digests are as the engine reports them (--unverified)"
+             configuration and digests are as the engine reports them"
                 .to_owned(),
         ],
     }

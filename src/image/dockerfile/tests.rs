@@ -52,7 +52,6 @@ fn image(history: &[&str]) -> ImageSummary {
         read: 0,
         unpacked: 0,
         entries: 0,
-        table_of_contents: None,
         cached: false,
         shared: false,
         history: Some((*history).to_owned()),

@@ -3,9 +3,6 @@
 
 use oci_spec::image::Descriptor;
 
-use crate::image::soci;
-use crate::layer::scan::Annotations;
-
 /// Annotation that is `attestation-manifest` on attestations that `BuildKit` attaches to an image.
 const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
@@ -27,8 +24,6 @@ pub(super) enum IndexedKind {
     Manifest,
     Index,
     Attestation,
-    /// A SOCI index, which belongs to an image.
-    SociIndex,
     /// An artifact of this type.
     Artifact(String),
     /// A document of an unknown media type: "MUST NOT be an error" (image-spec, `image-index.md`).
@@ -36,13 +31,14 @@ pub(super) enum IndexedKind {
 }
 
 impl IndexedKind {
-    pub(super) fn of(entry: &Descriptor, annotations: &Annotations) -> Self {
-        if annotations.get(REFERENCE_TYPE).is_some_and(|kind| kind == "attestation-manifest") {
+    pub(super) fn of(entry: &Descriptor) -> Self {
+        let reference_type = entry.annotations().as_ref().and_then(|annotations| annotations.get(REFERENCE_TYPE));
+        if reference_type.is_some_and(|kind| kind == "attestation-manifest") {
             return Self::Attestation;
         }
         let artifact = entry.artifact_type().as_ref().map(ToString::to_string);
         if let Some(kind) = artifact.filter(|kind| !is_config(kind)) {
-            return if soci::is_index(&kind) { Self::SociIndex } else { Self::Artifact(kind) };
+            return Self::Artifact(kind);
         }
         let media_type = entry.media_type().to_string();
         match &*media_type {

@@ -122,18 +122,13 @@ fn platform(text: &str) -> PlatformChoice {
 #[test]
 fn a_manifest_describes_its_layers() {
     let mut memory = Memory::default();
-    let mut second = layer("b", LAYER);
-    second["annotations"] = json!({"key": "value"});
-    let mut manifest = memory.manifest_of(&config("amd64", &ids(2)), &[layer("a", LAYER), second]);
-    manifest["annotations"] = json!({"of": "the manifest"});
+    let manifest = memory.manifest_of(&config("amd64", &ids(2)), &[layer("a", LAYER), layer("b", LAYER)]);
     let plan = memory.plan(&manifest).unwrap();
     assert_eq!(plan.manifest, Some(digest_of(&memory.top)));
-    assert_eq!(plan.annotations, BTreeMap::from([("of".to_owned(), "the manifest".to_owned())]));
     assert!(plan.notes.is_empty() && plan.empty_steps.is_empty());
     let [first, second] = &*plan.layers else { panic!("{plan:?}") };
     assert_eq!(first.location, LayerLocation::Blob { digest: digest_of(b"a"), size: 7 });
     assert_eq!((first.media_type.as_deref(), &first.history), (Some(LAYER), &None));
-    assert_eq!(second.annotations, BTreeMap::from([("key".to_owned(), "value".to_owned())]));
     assert_eq!([&first.diff_id, &second.diff_id], [&Some(ids(2)[0].clone()), &Some(ids(2)[1].clone())]);
 }
 
@@ -265,13 +260,11 @@ fn entries_that_are_not_images_are_skipped() {
     attestation["annotations"] = json!({"vnd.docker.reference.type": "attestation-manifest"});
     let mut artifact = memory.entry("s390x");
     artifact["artifactType"] = json!("application/vnd.example");
-    let mut table = memory.entry("riscv64");
-    table["artifactType"] = json!("application/vnd.amazon.soci.index.v2+json");
     // Another value of the annotation does not make an attestation.
     let mut image = memory.entry("amd64");
     image["annotations"] = json!({"vnd.docker.reference.type": "other"});
     let plans =
-        memory.plans(&index(&[attestation, artifact, table, image]), &PlatformChoice::All, &Limits::default()).unwrap();
+        memory.plans(&index(&[attestation, artifact, image]), &PlatformChoice::All, &Limits::default()).unwrap();
     let [plan] = &*plans else { panic!("{plans:?}") };
     assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);
     assert!(plan.notes[0].starts_with("skipped attestation manifest sha256:"));

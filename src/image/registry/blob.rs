@@ -1,8 +1,7 @@
-//! The bytes of a blob, whole or in a range, over as many connections as it takes.
+//! The bytes of a blob, over as many connections as it takes.
 
 use std::fmt;
 use std::io::{self, Read};
-use std::ops::Range;
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
@@ -20,16 +19,12 @@ use crate::model::BlobRef;
 pub(super) struct Blob<'a> {
     registry: &'a Registry,
     wanted: BlobRef,
-    /// End of the requested range; `None` for the whole blob.
-    end: Option<u64>,
     /// `None` after a failure, until the next attempt.
     body: Option<Paced<Response>>,
     /// Offset of the next byte to return.
     position: u64,
     /// Number of bytes to skip, from a server that does not support ranges.
     skip: u64,
-    /// True if the server answered with the requested range.
-    ranged: bool,
     /// Counts the failures since the last progress.
     backoff: Backoff,
     /// Number of bytes since the last failure.
@@ -48,26 +43,10 @@ impl fmt::Debug for Blob<'_> {
 impl<'a> Blob<'a> {
     /// Opens the blob; HTTP errors surface here, not on the first read.
     pub(super) fn open(registry: &'a Registry, blob: &BlobRef) -> Result<Self, SourceError> {
-        let mut this = Self::new(registry, blob, 0, None);
+        let backoff = Backoff::new(registry.patience);
+        let mut this = Self { registry, wanted: blob.clone(), body: None, position: 0, skip: 0, backoff, fresh: 0 };
         this.begin()?;
         Ok(this)
-    }
-
-    /// Opens a range of the blob; `None` if the server does not support ranges.
-    pub(super) fn open_range(
-        registry: &'a Registry,
-        blob: &BlobRef,
-        range: Range<u64>,
-    ) -> Result<Option<Self>, SourceError> {
-        let mut this = Self::new(registry, blob, range.start, Some(range.end));
-        this.begin()?;
-        // The server would send the whole blob; the caller decides whether to read that.
-        Ok(this.ranged.then_some(this))
-    }
-
-    fn new(registry: &'a Registry, blob: &BlobRef, position: u64, end: Option<u64>) -> Self {
-        let backoff = Backoff::new(registry.patience);
-        Self { registry, wanted: blob.clone(), end, body: None, position, skip: 0, ranged: false, backoff, fresh: 0 }
     }
 
     fn begin(&mut self) -> Result<(), SourceError> {
@@ -86,16 +65,14 @@ impl<'a> Blob<'a> {
     fn connect(&mut self) -> Result<(), AttemptError> {
         let path = format!("blobs/{}", self.wanted.digest);
         let mut headers = HeaderMap::new();
-        let asks = self.position > 0 || self.end.is_some();
+        let asks = self.position > 0;
         if asks {
-            let last = self.end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
-            let range = HeaderValue::try_from(format!("bytes={}-{last}", self.position));
+            let range = HeaderValue::try_from(format!("bytes={}-", self.position));
             headers.extend(range.ok().map(|range| (RANGE, range)));
         }
         let answer = self.registry.ask(&path, &headers, self.object())?;
         let invalid = |what: String| SourceError::invalid(format!("{}: {} {what}", self.object(), answer.host));
         let size = self.wanted.size;
-        let ranged = answer.status() == StatusCode::PARTIAL_CONTENT;
         self.skip = match answer.status() {
             StatusCode::PARTIAL_CONTENT if asks => {
                 let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
@@ -113,14 +90,13 @@ impl<'a> Blob<'a> {
             }
             status => return Err(invalid(format!("answered {status} to a request for a blob")).into()),
         };
-        self.ranged = ranged;
         self.body = Some(Paced::new(answer.response));
         Ok(())
     }
 
     /// Makes one attempt to read the next bytes.
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize, AttemptError> {
-        let size = self.end.unwrap_or(self.wanted.size);
+        let size = self.wanted.size;
         if self.body.is_none() {
             self.connect()?;
         }
@@ -132,8 +108,8 @@ impl<'a> Blob<'a> {
         };
         loop {
             let Some(body) = &mut self.body else { return Ok(0) };
-            // Read up to one byte more than a whole blob has: that byte lets the verification detect an excess.
-            let most = if self.end.is_some() { size } else { size.saturating_add(1) };
+            // Read up to one byte more than the blob has: that byte lets the verification detect an excess.
+            let most = size.saturating_add(1);
             let wanted = if self.skip > 0 { self.skip } else { most.saturating_sub(self.position) };
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
             let count = match body.read(buffer.get_mut(..wanted).unwrap_or_default()) {
@@ -178,8 +154,7 @@ impl<'a> Blob<'a> {
 impl Read for Blob<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // More bytes than the blob's size have been returned, so the verification has already failed.
-        let is_done = self.end.map_or(self.position > self.wanted.size, |end| self.position >= end);
-        if buffer.is_empty() || is_done {
+        if buffer.is_empty() || self.position > self.wanted.size {
             return Ok(0);
         }
         loop {

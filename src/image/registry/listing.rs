@@ -1,7 +1,8 @@
 //! Lists of a registry: the tags of a repository, and the repositories (OCI distribution-spec, "Listing Tags"; Docker
 //! Registry HTTP API V2, "Listing Repositories", which most public registries refuse).
 
-use reqwest::header::HeaderMap;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, LINK};
 use serde::Deserialize;
 
 use super::response_error::RequestedObject;
@@ -65,10 +66,40 @@ fn list(
             page.map_err(|error| SourceError::invalid(format!("{object}: the answer is not a list: {error}")))?;
         let is_last = page.is_empty();
         found.extend(page);
-        match super::referrers::next(&registry.base, &path, &headers).filter(|_| !is_last) {
+        match next(&registry.base, &path, &headers).filter(|_| !is_last) {
             Some(next) => path = next,
             None => return Ok(found),
         }
     }
     Err(SourceError::invalid(format!("{object}: the list has more than {MOST_PAGES} pages")))
+}
+
+/// The next page, if any (RFC 8288), at the same registry: no other host gets the credentials.
+fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
+    let link = headers.get(LINK)?.to_str().ok()?;
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let is_next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
+    let next = base.join(path).ok()?.join(target).ok().filter(|next| is_next && next.origin() == base.origin())?;
+    Some(next.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_at_the_same_registry() {
+        let base: Url = "https://registry.example/v2/a/b/".parse().unwrap();
+        let next = |link: &str| {
+            let headers = HeaderMap::from_iter([(LINK, link.parse().unwrap())]);
+            next(&base, "tags/list?n=100", &headers)
+        };
+        let all = "https://registry.example/v2/a/b/tags/list?n=2";
+        assert_eq!(next("</v2/a/b/tags/list?n=2>; rel=\"next\"").as_deref(), Some(all));
+        assert_eq!(next("<?n=2>; rel=next").as_deref(), Some(all));
+        assert_eq!(next(&format!("<{all}>; rel=\"next\"")).as_deref(), Some(all));
+        for other in ["</v2/a?n=2>; rel=\"prev\"", "<https://elsewhere.example/>; rel=\"next\"", "next", "<"] {
+            assert_eq!(next(other), None, "{other}");
+        }
+    }
 }

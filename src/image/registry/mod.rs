@@ -20,7 +20,6 @@ mod pace;
 mod proxy;
 mod pull;
 mod realm;
-mod referrers;
 mod request_error;
 mod response_error;
 mod retry;
@@ -37,7 +36,6 @@ mod tests;
 
 use std::fmt;
 use std::io::Read;
-use std::ops::Range;
 use std::sync::Arc;
 
 use oci_spec::distribution::Reference as Name;
@@ -231,26 +229,12 @@ impl Source for Registry {
         Ok(self.document(&format!("manifests/{digest}"), object)?.0)
     }
 
-    fn referrers(&self, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
-        referrers::list(self, manifest, artifact_type)
-    }
-
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         Ok(Box::new(Blob::open(self, blob)?))
     }
 
-    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        let found = Blob::open_range(self, blob, range)?;
-        Ok(found.map(|reader| Box::new(reader) as Box<dyn Read + Send>))
-    }
-
     fn served_by(&self) -> Option<&str> {
         self.served_by.as_deref()
-    }
-
-    fn range_cost(&self) -> u64 {
-        // A request, often with a redirect and a second request, at some ten megabytes a second.
-        256 << 10
     }
 }
 

@@ -49,8 +49,6 @@ pub(super) enum RequestedObject<'a> {
     Image { name: &'a str },
     /// A manifest that an index names.
     Manifest { name: &'a str, digest: &'a Digest },
-    /// The referrers of a manifest.
-    Referrers { name: &'a str, digest: &'a Digest },
     /// A layer or a configuration that a manifest names.
     Blob { name: &'a str, digest: &'a Digest },
     /// The tags of a repository.
@@ -66,7 +64,6 @@ impl fmt::Display for RequestedObject<'_> {
         match self {
             Self::Image { name } => write!(f, "fetching the manifest of {name}"),
             Self::Manifest { name, digest } => write!(f, "fetching manifest {digest} of {name}"),
-            Self::Referrers { name, digest } => write!(f, "fetching the referrers of manifest {digest} of {name}"),
             Self::Blob { name, digest } => write!(f, "fetching blob {digest} of {name}"),
             Self::Tags { name } => write!(f, "listing the tags of {name}"),
             Self::Catalog { host } => write!(f, "listing the repositories of {host}"),
@@ -101,11 +98,7 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
             let hint = Some(format!("{doubt}{}", access.hint));
             SourceError::denied(format!("{what}, {}", access.used)).with_hint(hint).into()
         }
-        StatusCode::NOT_FOUND
-            if matches!(object, RequestedObject::Image { .. } | RequestedObject::Referrers { .. }) =>
-        {
-            SourceError::not_found(what).into()
-        }
+        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Image { .. }) => SourceError::not_found(what).into(),
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Tags { .. }) => {
             SourceError::missing(what).with_hint("check the name of the repository".to_owned()).into()
         }

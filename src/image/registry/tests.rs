@@ -6,7 +6,6 @@ mod blobs;
 mod cached;
 mod contacts;
 mod places;
-mod referrers;
 mod server;
 mod tls;
 

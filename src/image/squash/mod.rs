@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use crate::image::source::SourceError;
-use crate::layer::scan::{Annotations, LayerScan, ScanError, scan_squashfs};
+use crate::layer::scan::{LayerScan, ScanError, scan_squashfs};
 use crate::layer::squashfs::Squashfs;
 use crate::model::{Found, Gap, ImageConfig, ImagePath, Platform, open_regular};
 
@@ -83,19 +83,12 @@ impl Medium for SquashImage {
     fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
         // An image that cannot be read is refused before any work.
         self.open(request).map_err(|error| self.failure(error))?;
-        let layer = PlannedLayer {
-            location: LayerLocation::Squashfs,
-            media_type: None,
-            annotations: Annotations::new(),
-            diff_id: None,
-            history: None,
-        };
+        let layer = PlannedLayer { location: LayerLocation::Squashfs, media_type: None, diff_id: None, history: None };
         let config = ImageConfig { platform: self.platform.clone(), ..ImageConfig::default() };
         let plan = ImagePlan {
             names: Vec::new(),
             created: None,
             manifest: None,
-            annotations: Annotations::new(),
             config_digest: None,
             config: Some(config),
             layers: vec![layer],

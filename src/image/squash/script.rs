@@ -121,7 +121,6 @@ mod tests {
             diff_id: None,
             entries: Vec::new(),
             found: BTreeMap::new(),
-            ambiguities: None,
         };
         let mut variables = ShellVariables::new(&[("PATH", "/bin")]);
         variables.run(&ImageFiles { scan: &scan }, "env/90.sh", text);

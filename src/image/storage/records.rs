@@ -208,7 +208,7 @@ fn list<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<Vec<T>, Sou
         Err(error) => return Err(SourceError::io(what, error)),
     };
     // A store has one record for each of its layers, so the limit is that of other lists of files.
-    let bytes = read_bounded(file, limits.toc, &what)?;
+    let bytes = read_bounded(file, limits.store_list, &what)?;
     serde_json::from_slice(&bytes).map_err(|error| {
         SourceError::invalid(format!("{} is malformed: {}", path.display(), without_content(&error.to_string())))
     })

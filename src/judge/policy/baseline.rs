@@ -1,17 +1,11 @@
-//! Baselines: a record of an image's present problems, so that only new ones fail.
+//! Baselines: known problems of an earlier report or of another image, so that only new ones fail.
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
-use crate::document::{Document, DocumentError};
 use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 
-/// Name and major version of the file format.
-const FORM: &str = "ncclcheck-baseline/1";
-
 /// Known problems.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     known: BTreeSet<KnownProblem>,
     origin: BaselineOrigin,
@@ -20,28 +14,14 @@ pub struct Baseline {
 /// Where known problems come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BaselineOrigin {
-    /// The file of this name.
-    File(String),
+    /// The reports in the file of this name.
+    Reports(String),
     /// The image with this reference.
     Image(String),
 }
 
-impl Default for BaselineOrigin {
-    fn default() -> Self {
-        Self::File(String::new())
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BaselineFile {
-    schema: String,
-    known: BTreeSet<KnownProblem>,
-}
-
 /// A problem, identified by what a rebuild of the image does not change.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct KnownProblem {
     rule: String,
     /// Places of the finding; `None` if the rule had no answer.
@@ -65,41 +45,19 @@ impl KnownProblem {
 }
 
 impl Baseline {
-    /// Reads a file that [`Self::text`] produced.
-    pub fn read(document: Document<'_>) -> Result<Self, DocumentError> {
-        let file: BaselineFile = document.parse()?;
-        if file.schema != FORM {
-            let what = format!("unsupported baseline: its schema is '{}', not '{FORM}'", file.schema);
-            return Err(document.mistake_of("schema", what));
-        }
-        Ok(Self { known: file.known, origin: BaselineOrigin::File(document.name.to_owned()) })
+    /// Returns an empty baseline for the problems in the reports of a file.
+    pub fn of_reports(file: &str) -> Self {
+        Self { known: BTreeSet::new(), origin: BaselineOrigin::Reports(file.to_owned()) }
     }
 
     /// Returns an empty baseline for the problems of an image that others are compared with.
     pub fn of_image(reference: &str) -> Self {
-        Self { origin: BaselineOrigin::Image(reference.to_owned()), ..Self::default() }
+        Self { known: BTreeSet::new(), origin: BaselineOrigin::Image(reference.to_owned()) }
     }
 
     /// Adds the problems of one more image.
     pub fn add(&mut self, judgements: &[Judgement<'_>]) {
         self.known.extend(judgements.iter().filter_map(KnownProblem::of));
-    }
-
-    /// Number of known problems.
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    /// Returns true if no problem is known.
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    /// The file's text, with one problem a line so that changes can be reviewed.
-    pub fn text(&self) -> serde_json::Result<String> {
-        let lines = self.known.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-        let known = lines.iter().map(|line| format!("\n  {line}")).collect::<Vec<_>>().join(",");
-        Ok(format!("{{\"schema\": \"{FORM}\", \"known\": [{known}\n]}}\n"))
     }
 
     /// Waives the known problems, and returns a notice for each known problem that no longer occurs.
@@ -116,12 +74,8 @@ impl Baseline {
         });
         let judgements = judgements.collect();
         let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
-        let notices = gone.map(|known| match &self.origin {
-            BaselineOrigin::File(name) => {
-                format!("{} is fixed in this image; remove it from {name} with `ncclcheck baseline write`", known.rule)
-            }
-            BaselineOrigin::Image(reference) => format!("{} of {reference} is fixed in this image", known.rule),
-        });
+        let (BaselineOrigin::Reports(origin) | BaselineOrigin::Image(origin)) = &self.origin;
+        let notices = gone.map(|known| format!("{} of {origin} is fixed in this image", known.rule));
         (judgements, notices.collect())
     }
 
@@ -140,7 +94,7 @@ impl Baseline {
             other => return other,
         };
         let (reason, place) = match &self.origin {
-            BaselineOrigin::File(name) => ("known when the baseline was written", name),
+            BaselineOrigin::Reports(name) => ("the report that it is compared with has it too", name),
             BaselineOrigin::Image(reference) => ("the image that it is compared with has it too", reference),
         };
         Outcome::Waived(Waived { problem, reason: reason.to_owned(), expires: None, place: place.clone() })

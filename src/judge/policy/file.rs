@@ -30,10 +30,6 @@ pub(super) struct PolicyFile {
     pub(super) fail_on: Option<FailOn>,
     /// The rules in force and their severities.
     pub(super) rules: Selection,
-    /// Names of trusted images, which are judged by their tables of contents as with --in-part: patterns in which *
-    /// stands for any characters.
-    #[schemars(with = "Vec<String>")]
-    pub(super) in_part: Vec<Spanned<String>>,
     /// Conditions that every image must meet.
     #[schemars(with = "Vec<RequirementForm>")]
     pub(super) require: Vec<Requirement>,

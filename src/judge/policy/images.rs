@@ -6,7 +6,7 @@ use crate::document::{Document, DocumentError, Spanned};
 
 /// Patterns in which `*` stands for any characters, slashes too.
 #[derive(Clone, Debug, Default)]
-pub struct ImagePatterns(Vec<GlobMatcher>);
+pub(super) struct ImagePatterns(Vec<GlobMatcher>);
 
 impl ImagePatterns {
     /// Compiles the patterns of a policy.
@@ -15,12 +15,12 @@ impl ImagePatterns {
     }
 
     /// Returns true if there is no pattern.
-    pub const fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns true if a pattern matches the whole name.
-    pub fn matches(&self, name: &str) -> bool {
+    pub(super) fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| pattern.is_match(name))
     }
 }

@@ -14,7 +14,6 @@ use crate::model::{FailOn, Severity, suggestion};
 
 pub use baseline::Baseline;
 pub use file::schema;
-pub use images::ImagePatterns;
 pub(crate) use pattern::RulePattern;
 pub use text::{PolicyError, PolicyText};
 pub use waiver::{Subject, Today};

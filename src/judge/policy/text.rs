@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::document::{Document, DocumentError, FileError, Spanned, read_text};
 use crate::model::Limits;
 
-use super::{ImagePatterns, PolicyLayer};
+use super::PolicyLayer;
 
 /// Names of a policy file.
 const NAMES: [&str; 2] = ["ncclcheck.yaml", "ncclcheck.yml"];
@@ -102,12 +102,6 @@ impl PolicyText {
     /// The text, with its name.
     pub(crate) fn document(&self) -> Document<'_> {
         Document { name: &self.name, text: &self.text }
-    }
-
-    /// Names of images that the policy trusts: they are judged by their tables of contents.
-    pub fn in_part(&self) -> Result<ImagePatterns, DocumentError> {
-        let layer = PolicyLayer::read(self.document())?;
-        ImagePatterns::read(&layer.file.in_part, self.document())
     }
 
     /// The folders of rules that the policy names.

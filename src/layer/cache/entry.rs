@@ -5,7 +5,7 @@
 //! form         4 bytes   version of the format, little-endian
 //! length       8 bytes   of the rest, little-endian
 //! SHA-256     32 bytes   of the rest
-//! rest                   Zstandard (RFC 8878): one head, then entries, findings and ambiguities, each in postcard's form
+//! rest                   Zstandard (RFC 8878): one head, then entries and findings, each in postcard's form
 //! ```
 
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Ambiguity, Digest, Entry, EntryKind, Found, Gap};
+use crate::model::{Digest, Entry, EntryKind, Found, Gap};
 
 use super::key::{ScanKey, Scanner};
 
@@ -50,8 +50,6 @@ struct EntryHead {
     diff_id: Option<Digest>,
     entries: u64,
     found: u64,
-    /// Counts of the ambiguities that follow, and of those that were not kept; `None` if the tar was not read whole.
-    ambiguities: Option<(u64, u64)>,
 }
 
 /// Findings in the file of one entry.
@@ -83,7 +81,6 @@ pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
         diff_id: scan.diff_id.clone(),
         entries: scan.entries.len() as u64,
         found: scan.found.len() as u64,
-        ambiguities: scan.ambiguities.as_ref().map(|all| (all.kept.len() as u64, all.more)),
     };
     let mut bytes = postcard::to_stdvec(&head).ok()?;
     for entry in &scan.entries {
@@ -91,9 +88,6 @@ pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
     }
     for (index, found) in &scan.found {
         bytes = postcard::to_extend(&(*index as u64, found), bytes).ok()?;
-    }
-    for ambiguity in scan.ambiguities.iter().flat_map(|all| &all.kept) {
-        bytes = postcard::to_extend(ambiguity, bytes).ok()?;
     }
     if bytes.len() as u64 > MOST_UNPACKED {
         return None;
@@ -126,7 +120,6 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
         diff_id: head.diff_id,
         entries: Vec::new(),
         found: std::collections::BTreeMap::new(),
-        ambiguities: head.ambiguities.map(|(_, more)| Ambiguities { kept: Vec::new(), more }),
     };
     for _ in 0..head.entries {
         let entry: Entry = rest.next()?;
@@ -142,20 +135,6 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
         }
         answers.iter().try_for_each(|found| check_found(found, bounds.text_file.max(bounds.settings_file)))?;
         scan.found.insert(index, answers);
-    }
-    if let (Some(all), Some((count, _))) = (&mut scan.ambiguities, head.ambiguities) {
-        if count > Ambiguities::MOST as u64 {
-            return Err(Refused::Unsound("more ambiguities than a scan keeps"));
-        }
-        for _ in 0..count {
-            let ambiguity: Ambiguity = rest.next()?;
-            if ambiguity.offset.is_some_and(|offset| offset >= head.unpacked)
-                || ambiguity.path.as_bytes().len() > bounds.path
-            {
-                return Err(Refused::Unsound("an ambiguity outside of its tar, or a path over the limit"));
-            }
-            all.kept.push(ambiguity);
-        }
     }
     if rest.0.is_empty() && scan.is_reproducible() {
         Ok(scan)

@@ -66,8 +66,8 @@ impl Scanner {
             symlinks: _,
             // This bounds what an engine says of images.
             engine_answer: _,
-            // This bounds partial reads, which are not cached.
-            toc: _,
+            // This bounds documents, not layers.
+            store_list: _,
             // A scan that runs out of temporary space is not cached.
             temporary: _,
         } = limits;
@@ -125,7 +125,7 @@ mod tests {
                 "python_steps",
                 "symlinks",
                 "engine_answer",
-                "toc",
+                "store_list",
             ];
             assert_eq!(Scanner::of(&limits) == standard, outside.contains(name), "{name}");
         }

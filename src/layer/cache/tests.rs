@@ -3,7 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, BlobRef, Environment};
+use crate::model::{BlobRef, Environment};
 use crate::model::{Gap, Limits};
 
 use super::*;
@@ -14,14 +14,7 @@ fn blob() -> BlobRef {
 
 fn scan() -> LayerScan {
     let found = BTreeMap::new();
-    LayerScan {
-        compression: Compression::None,
-        unpacked: 1024,
-        diff_id: None,
-        entries: Vec::new(),
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    }
+    LayerScan { compression: Compression::None, unpacked: 1024, diff_id: None, entries: Vec::new(), found }
 }
 
 fn cache(local: &Path, shared: Option<&Path>) -> ScanCache {

@@ -60,7 +60,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use crate::layer::scan::{Compression, LayerScan};
-    use crate::model::{Ambiguities, BlobRef, Environment, Limits};
+    use crate::model::{BlobRef, Environment, Limits};
     use crate::store::ObjectFolder;
 
     use super::*;
@@ -72,7 +72,6 @@ mod tests {
             diff_id: None,
             entries: Vec::new(),
             found: BTreeMap::new(),
-            ambiguities: Some(Ambiguities::default()),
         }
     }
 

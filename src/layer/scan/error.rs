@@ -7,7 +7,6 @@
 //! | a limit on the unpacked size | [`DecompressError::Limit`] | [`ScanError::Limit`] |
 //! | the tar | [`TarErrorKind::Malformed`] | [`ScanError::Tar`], with its position |
 //! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`] |
-//! | a chunk of a layer with a table of contents | `PieceError` | [`ScanError::Piece`], with file and position |
 //! | a squashfs image | `SquashfsError` | [`ScanError::Squashfs`], with its offset, [`ScanError::Read`] or [`ScanError::Limit`] |
 //! | an extractor | [`Gap`](crate::model::Gap) | a finding of the scan, which continues |
 //!
@@ -39,9 +38,6 @@ pub enum ScanError {
     /// A limit of [`Limits`](crate::model::Limits) was exceeded.
     #[error("{0}")]
     Limit(String),
-    /// A piece of a partially read layer does not match its digest.
-    #[error("{0}")]
-    Piece(String),
     /// A squashfs image is damaged, or of a form that is not supported.
     #[error("{0}")]
     Squashfs(SquashfsError),

@@ -9,9 +9,7 @@ mod extract;
 mod fatbin;
 mod folder;
 mod nccl;
-mod order;
 mod overlay;
-mod partial;
 mod program;
 mod script;
 mod section_names;
@@ -27,20 +25,18 @@ use std::io::{self, BufRead as _};
 use std::thread;
 
 use crate::layer::tar::{TarError, TarInput, TarReader};
-use crate::model::{Ambiguities, BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, ImagePath, Limits, part};
+use crate::model::{BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, Limits, part};
 use unpack::pipe::{Pipe, PipeWriter, pipe};
 use unpack::pool::Pool;
 
 use decompress::BoundedDecoder;
 use extract::{Extractor, FileContent, look};
-use order::Place;
 
 pub use decompress::{Compression, CompressionError, DecompressError};
 pub use error::ScanError;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use overlay::{OverlayMarks, OwnProcess, scan_overlay};
-pub use partial::{Annotations, OpenRange, Partly, Ranged, is_part_of_table, scan_partly, table_format};
 pub use squashfs::scan_squashfs;
 pub use tree::TreeJobs;
 
@@ -68,28 +64,18 @@ pub struct LayerScan {
     pub compression: Compression,
     /// Size of the tar inside, in bytes.
     pub unpacked: u64,
-    /// Digest of the tar inside, which the image configuration calls the diff ID; `None` if it was not requested, or if
-    /// the layer was read in part.
+    /// Digest of the tar inside, which the image configuration calls the diff ID; `None` if it was not requested.
     pub diff_id: Option<Digest>,
     /// The tar's entries in order, including whiteouts.
     pub entries: Vec<Entry>,
     /// Findings, and gaps, in the content of an entry, by the entry's index.
     pub found: BTreeMap<usize, Vec<Result<Found, Gap>>>,
-    /// Parts of the tar that engines read differently or refuse; `None` if the whole tar was not read.
-    pub ambiguities: Option<Ambiguities>,
 }
 
 impl LayerScan {
     /// The scan of a layer without entries.
     pub(crate) const fn empty() -> Self {
-        Self {
-            compression: Compression::None,
-            unpacked: 0,
-            diff_id: None,
-            entries: Vec::new(),
-            found: BTreeMap::new(),
-            ambiguities: None,
-        }
+        Self { compression: Compression::None, unpacked: 0, diff_id: None, entries: Vec::new(), found: BTreeMap::new() }
     }
 
     /// Bytes of the text files and of the lists of libraries that were read.
@@ -126,16 +112,6 @@ pub fn scan_layer(
         Ok(scan) => drain(&mut blob).map(|()| scan),
         Err(_) => result,
     }
-}
-
-/// Returns true if a file would be inspected for its name: extractors select it, the dynamic loader searches for it, or
-/// it is a part of Python or PyTorch.
-pub fn is_read_by_name(path: &ImagePath) -> bool {
-    let name = path.file_name();
-    text::is_wanted(path)
-        || name.starts_with(b"python")
-        || name.windows(3).any(|part| part == b".so")
-        || path.components().any(|part| part == b"torch" || part.starts_with(b"nvidia") || part.starts_with(b"nccl"))
 }
 
 /// Decompresses an archive that is not a layer; a plain tar passes unchanged.
@@ -200,11 +176,9 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
     let mut tar = TarReader::new(unpacked, limits);
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
-    let mut places = Vec::new();
     let mut opaque = Vec::new();
     let mut texts = 0;
     while let Some(entry) = tar.next_member()? {
-        places.push(Place { offset: tar.member_offset(), spelling: tar.member_spelling() });
         if tar.hides_lower() {
             opaque.push(entry.path.child(OPAQUE));
         }
@@ -218,15 +192,11 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
         }
         entries.push(entry);
     }
-    let mut ambiguities = tar.take_ambiguities();
-    let globals = tar.take_globals();
     let unpacked = tar.drain()?;
-    order::note(&entries, &places, &globals, &mut ambiguities);
-    ambiguities.kept.sort_by_key(|ambiguity| ambiguity.offset);
     entries.iter_mut().for_each(mark_whiteout_device);
     // What overlayfs does with an attribute, layers spell as a whiteout.
     entries.extend(opaque.into_iter().map(|path| Entry { path, kind: EntryKind::File, mode: 0, owner: None, size: 0 }));
-    Ok(LayerScan { compression, unpacked, diff_id: None, entries, found, ambiguities: Some(ambiguities) })
+    Ok(LayerScan { compression, unpacked, diff_id: None, entries, found })
 }
 
 /// Turns a character device with the number 0:0 into a whiteout, as overlayfs reads it (Linux,

@@ -92,7 +92,7 @@ impl Spooled {
         let Some(error) = self.failed.into_inner() else { return Ok(answer) };
         let path = self.path;
         Err(Gap::new(format!("{path}: it cannot be read back from the temporary folder: {error}"))
-            .settled_by("choose another folder with --tmp-dir")
+            .settled_by("choose another folder with TMPDIR")
             .of_this_run())
     }
 }
@@ -107,7 +107,7 @@ fn write(file: File, pieces: &Receiver<(u64, Vec<u8>)>) -> io::Result<File> {
 fn gap(path: &str, folder: Option<&Path>, error: &io::Error) -> Gap {
     let place = folder.map_or_else(|| "the temporary folder".to_owned(), |folder| folder.display().to_string());
     Gap::new(format!("{path}: it needs a temporary copy, which cannot be written to {place}: {error}"))
-        .settled_by("choose a folder with enough space with --tmp-dir")
+        .settled_by("choose a folder with enough space with TMPDIR")
         .of_this_run()
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().err().unwrap();
         assert!(gap.passing);
         let gap = gap.to_string();
-        assert!(gap.contains("cannot be written to /nonexistent") && gap.ends_with("--tmp-dir"), "{gap}");
+        assert!(gap.contains("cannot be written to /nonexistent") && gap.ends_with("TMPDIR"), "{gap}");
         let small = Limits { spool: 8, ..Limits::default() };
         let gap = Spool::new("lib".to_owned(), 9, &small).finish().err().unwrap();
         assert!(!gap.passing, "a limit is part of the request");

@@ -101,11 +101,6 @@ impl HeaderBlock {
         }
     }
 
-    /// The old GNU format's map of a sparse file, whether extension blocks follow, and the file's real size.
-    pub(super) fn gnu_sparse(&self) -> (&[u8], bool, &[u8]) {
-        (self.part(386, 96), self.part(482, 1) != [0], self.part(483, 12))
-    }
-
     /// Bytes behind the fields of the seventh edition: what they mean depends on a magic that Go reads more leniently than
     /// [`tar`].
     fn part(&self, at: usize, length: usize) -> &[u8] {

@@ -2,33 +2,29 @@
 //! Format" and "Storing Sparse Files"). Reads layers and the archives that hold images.
 //!
 //! Where readers differ, this one reads as Go's `archive/tar`, with which Docker, containerd, Podman and umoci unpack
-//! layers, and refuses what it refuses. What engines do not unpack although their reader accepts it is an ambiguity.
+//! layers. It refuses what that reader refuses, and members that none of these engines unpacks.
 
-mod attribute;
-mod forms;
 mod header;
 mod input;
 mod paths;
 mod pax;
 mod sparse;
-mod spelling;
 
 use std::io;
 
-use crate::model::{
-    Ambiguities, BoundsError, Entry, EntryKind, FileOwner, ImagePath, Limits, OverLimit, part, part_mut,
-};
+use crate::model::{BoundsError, Entry, EntryKind, FileOwner, ImagePath, Limits, OverLimit, part, part_mut};
 
 use header::{HeaderBlock, HeaderFields, is_header_only};
 use pax::{PaxSparse, Records};
 use sparse::{Extent, MapError};
 
-pub use forms::GlobalHeader;
 pub use input::TarInput;
 pub use paths::LayerPaths;
-pub use spelling::Spelling;
 
 const BLOCK: usize = 512;
+
+/// Longest name in a directory, in bytes (Linux, `NAME_MAX`).
+const LONGEST_NAME: usize = 255;
 
 /// Maximum size of a chunk of a member, in bytes: small enough that it stays in the processor's cache for all its
 /// readers.
@@ -90,12 +86,7 @@ pub struct TarReader<'l, R> {
     entries: u64,
     paths: LayerPaths,
     current: Option<MemberBody>,
-    /// Offset of the current member's own header.
-    member_offset: u64,
-    member_spelling: Spelling,
     hides_lower: bool,
-    ambiguities: Ambiguities,
-    globals: Vec<GlobalHeader>,
 }
 
 /// The rest of the current member.
@@ -132,11 +123,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             entries: 0,
             paths: LayerPaths::default(),
             current: None,
-            member_offset: 0,
-            member_spelling: Spelling::default(),
             hides_lower: false,
-            ambiguities: Ambiguities::default(),
-            globals: Vec::new(),
         }
     }
 
@@ -154,7 +141,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             let fields = header.fields().map_err(|what| self.fault(at, malformed(what)))?;
             let is_extended = matches!(fields.flag, b'x' | b'g' | b'L' | b'K');
             if !is_extended {
-                return self.member(&header, &fields, &local, at).map(Some);
+                return self.member(&fields, &local, at).map(Some);
             }
             let size = self.size(fields.size, at)?;
             extended = size.saturating_add(extended);
@@ -170,7 +157,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
                 b'L' => local.set_long_name(&data),
                 b'K' => local.set_long_link(&data),
                 _ => {
-                    self.global(&fields, &data, !local.is_empty(), at)?;
+                    self.global(&data, at)?;
                     // Go returns a global header as a member of its own, so what precedes it counts for it alone.
                     (local, extended) = (Records::default(), 0);
                 }
@@ -178,21 +165,13 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         }
     }
 
-    /// Notes a PAX global header. Its records apply to no member: Go leaves that to its users, and no engine does it.
-    fn global(
-        &mut self,
-        fields: &HeaderFields,
-        data: &[u8],
-        is_behind_extended: bool,
-        at: u64,
-    ) -> Result<(), TarError<R::Error>> {
+    /// Checks a PAX global header. Its records apply to no member: Go leaves that to its users, and no engine does it.
+    fn global(&mut self, data: &[u8], at: u64) -> Result<(), TarError<R::Error>> {
         // Engines take it for a member, so it counts as one.
         self.count_entry(at)?;
         let mut records = Records::default();
         records.set_pax(data).map_err(|what| self.fault(at, malformed(what)))?;
-        self.check_path(records.get("path").map_or(0, <[u8]>::len), at)?;
-        self.note_global(fields, &records, is_behind_extended, at);
-        Ok(())
+        self.check_path(records.get("path").map_or(0, <[u8]>::len), at)
     }
 
     fn count_entry(&mut self, at: u64) -> Result<(), TarError<R::Error>> {
@@ -216,29 +195,9 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(())
     }
 
-    /// Offset of the current member's own header in the stream.
-    pub const fn member_offset(&self) -> u64 {
-        self.member_offset
-    }
-
-    /// How the current member's name spells its path.
-    pub const fn member_spelling(&self) -> Spelling {
-        self.member_spelling
-    }
-
     /// Returns true if an attribute of the current member, a directory, hides what lower layers have there.
     pub const fn hides_lower(&self) -> bool {
         self.hides_lower
-    }
-
-    /// Takes what engines read differently in the members read so far.
-    pub fn take_ambiguities(&mut self) -> Ambiguities {
-        std::mem::take(&mut self.ambiguities)
-    }
-
-    /// Takes the PAX global headers read so far.
-    pub fn take_globals(&mut self) -> Vec<GlobalHeader> {
-        std::mem::take(&mut self.globals)
     }
 
     /// Returns the next chunk of the current member, or `None` at its end.
@@ -350,13 +309,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     }
 
     /// Builds a member from its header and the extended headers before it.
-    fn member(
-        &mut self,
-        header: &HeaderBlock,
-        fields: &HeaderFields,
-        records: &Records,
-        at: u64,
-    ) -> Result<Entry, TarError<R::Error>> {
+    fn member(&mut self, fields: &HeaderFields, records: &Records, at: u64) -> Result<Entry, TarError<R::Error>> {
         self.count_entry(at)?;
         let raw = records.name().unwrap_or(&fields.name);
         let target = records.link().unwrap_or(&fields.link);
@@ -364,7 +317,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         let path = ImagePath::normalise(raw);
         let fault = |what| TarError { offset: at, member: Some(path.clone()), what };
         records.verify().map_err(|what| fault(malformed(what)))?;
-        let link = || Some(target).filter(|link| !link.is_empty()).ok_or("a link without a target");
+        let link = || Some(target).filter(|link| !link.is_empty()).ok_or_else(|| "a link without a target".to_owned());
         let kind = match fields.flag {
             // Archives older than ustar mark a directory with a slash at the end of a file's name.
             0 if raw.ends_with(b"/") => Ok(EntryKind::Directory),
@@ -374,24 +327,26 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             b'4' => Ok(EntryKind::BlockDevice(major(fields.device.0), minor(fields.device.1))),
             b'5' => Ok(EntryKind::Directory),
             b'6' => Ok(EntryKind::Fifo),
-            // POSIX: readers treat an unknown type as a regular file.
-            _ => Ok(EntryKind::File),
+            0 | b'0' => Ok(EntryKind::File),
+            other => Err(format!("a member of type '{}', which no engine unpacks", other.escape_ascii())),
         };
-        let kind = kind.map_err(|what: &str| fault(malformed(what.to_owned())))?;
+        let kind = kind.map_err(|what| fault(malformed(what)))?;
+        if path.components().any(|part| part.len() > LONGEST_NAME) {
+            return Err(fault(malformed(format!("a name of more than {LONGEST_NAME} bytes, which Linux refuses"))));
+        }
         let size = records.number("size").ok().flatten().unwrap_or(fields.size);
         let stored = if is_header_only(fields.flag) { 0 } else { self.size(size, at)? };
         let mode = u32::try_from(fields.mode & 0o7777).unwrap_or_default();
-        self.member_offset = at;
-        self.hides_lower = false;
+        self.hides_lower =
+            kind == EntryKind::Directory && records.attributes().any(|(name, value)| hides_lower(name, value));
         self.current = Some(MemberBody::plain(path.clone(), stored));
         let mut entry = Entry { path, kind, mode, owner: Some(owner(fields, records)), size: 0 };
-        let sparse = self.sparse_size(header, fields.flag, records, &mut entry.path, at)?;
+        let sparse = self.sparse_size(fields.flag, records, &mut entry.path, at)?;
         if entry.kind == EntryKind::File {
             entry.size = sparse.unwrap_or(stored);
         }
         let counted = self.paths.count(&entry.path, target.len(), self.limits);
         counted.map_err(|exceeded| self.fault(at, TarErrorKind::Limit(exceeded)))?;
-        self.note_forms(&entry, fields, records, size);
         Ok(entry)
     }
 
@@ -399,7 +354,6 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     /// replace the name.
     fn sparse_size(
         &mut self,
-        header: &HeaderBlock,
         flag: u8,
         records: &Records,
         path: &mut ImagePath,
@@ -409,23 +363,12 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         let member = path.clone();
         let fault = |what: MapError| TarError { offset: at, member: Some(member.clone()), what: what.into() };
         let cut = || fault(MapError::malformed("the sparse map is cut off"));
-        let format = if flag == b'S' { None } else { records.sparse() };
-        let (map, size) = match format {
-            None if flag == b'S' => {
-                let mut map = sparse::Map::new(limit);
-                let (size, mut more) = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
-                // Extension blocks lie between header and data, and do not count in the size.
-                while more {
-                    let block = self.block()?.ok_or_else(cut)?;
-                    more = sparse::read_gnu_extension(&block, &mut map).map_err(fault)?;
-                }
-                (map, Some(size))
-            }
+        let map = match records.sparse() {
             None => return Ok(None),
             Some(_) if is_header_only(flag) => {
                 return Err(fault(MapError::malformed("a sparse map of a member without content")));
             }
-            Some(PaxSparse::InRecords) => (records.sparse_map(limit).map_err(fault)?, None),
+            Some(PaxSparse::InRecords) => records.sparse_map(limit).map_err(fault)?,
             // The map precedes the data, in blocks of its own.
             Some(PaxSparse::BeforeData) => {
                 let mut parser = sparse::TextMap::new(limit);
@@ -434,17 +377,14 @@ impl<'l, R: TarInput> TarReader<'l, R> {
                     body.ok_or_else(cut)?.stored -= BLOCK as u64;
                     let block = self.block()?.ok_or_else(cut)?;
                     if parser.feed(&block).map_err(fault)? {
-                        break (parser.finish(), None);
+                        break parser.finish();
                     }
                 }
             }
         };
         let stored = self.current.as_ref().map_or(0, |body| body.stored);
-        let size = match size {
-            Some(size) => size,
-            None => records.sparse_real_size(stored).map_err(|what| fault(MapError::malformed(what)))?,
-        };
-        if let Some(name) = records.sparse_name().filter(|_| flag != b'S') {
+        let size = records.sparse_real_size(stored).map_err(|what| fault(MapError::malformed(what)))?;
+        if let Some(name) = records.sparse_name() {
             self.check_path(name.len(), at)?;
             *path = ImagePath::normalise(name);
         }
@@ -510,6 +450,13 @@ impl MemberBody {
         let padding = (BLOCK as u64 - stored % BLOCK as u64) % BLOCK as u64;
         Self { path, stored, padding, extents: [].into(), sparse: false, position: 0 }
     }
+}
+
+/// Returns true if an attribute makes a directory hide what lower layers have there (Linux,
+/// `Documentation/filesystems/overlayfs.rst`). A redirected directory shows another one's lower files, and never those of
+/// its own path.
+fn hides_lower(name: &[u8], value: &[u8]) -> bool {
+    name == b"trusted.overlay.redirect" || (name == b"trusted.overlay.opaque" && value == b"y")
 }
 
 fn is_zero(block: &[u8; BLOCK]) -> bool {

@@ -15,8 +15,6 @@ pub(super) struct Records {
     pax: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
-    /// True if a PAX header replaced another.
-    pub(super) is_repeated: bool,
 }
 
 /// Formats of PAX sparse files.
@@ -52,7 +50,7 @@ impl Records {
         if !pairs.is_empty() {
             records.insert(b"GNU.sparse.map".to_vec(), pairs.join(&b','));
         }
-        self.is_repeated |= self.pax.replace(records).is_some();
+        self.pax = Some(records);
         Ok(())
     }
 
@@ -62,11 +60,6 @@ impl Records {
 
     pub(super) fn set_long_link(&mut self, data: &[u8]) {
         self.long_link = Some(until_nul(data).to_vec()).filter(|name| !name.is_empty());
-    }
-
-    /// Returns true without an extended header.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.pax.is_none() && self.long_name.is_none() && self.long_link.is_none()
     }
 
     /// Verifies the records that engines parse: a layer with other values is refused.
@@ -101,13 +94,6 @@ impl Records {
 
     pub(super) fn link(&self) -> Option<&[u8]> {
         self.long_link.as_deref().or_else(|| self.get("linkpath"))
-    }
-
-    /// Returns true if PAX and GNU headers disagree about the name or the link's target.
-    pub(super) fn is_contradictory(&self) -> bool {
-        let differ =
-            |long: &Option<Vec<u8>>, key| matches!((long, self.get(key)), (Some(long), Some(pax)) if long != pax);
-        differ(&self.long_name, "path") || differ(&self.long_link, "linkpath")
     }
 
     /// Parses a decimal record.

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::model::OverLimit;
 
 use super::BLOCK;
-use super::header::{HeaderBlock, HeaderFormat, number};
 
 /// One stored part of a sparse file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,43 +65,6 @@ impl Map {
         }
         Ok(self.extents)
     }
-}
-
-/// Size of an extension block's map, which the flag for another block follows.
-const EXTENSION_MAP: usize = 504;
-
-/// Reads the extents in a header of the old GNU format. Returns the file's real size, and true when extension blocks
-/// follow.
-pub(super) fn read_gnu_header(header: &HeaderBlock, map: &mut Map) -> Result<(u64, bool), MapError> {
-    if header.format() != HeaderFormat::Gnu {
-        return Err(MapError::malformed("a GNU sparse member without a GNU header"));
-    }
-    let (extents, is_extended, size) = header.gnu_sparse();
-    read_extents(extents, map)?;
-    let size = sparse_number(size).ok_or_else(|| MapError::malformed("real size field: not a size"))?;
-    Ok((size, is_extended))
-}
-
-/// Reads the extents in an extension block. Returns true when another one follows.
-pub(super) fn read_gnu_extension(block: &[u8; BLOCK], map: &mut Map) -> Result<bool, MapError> {
-    let (extents, rest) = block.split_at(EXTENSION_MAP);
-    read_extents(extents, map)?;
-    Ok(rest.first().is_some_and(|flag| *flag != 0))
-}
-
-fn read_extents(extents: &[u8], map: &mut Map) -> Result<(), MapError> {
-    for extent in extents.chunks_exact(24).take_while(|extent| extent.first() != Some(&0)) {
-        let (offset, length) = extent.split_at(12);
-        let (Some(offset), Some(length)) = (sparse_number(offset), sparse_number(length)) else {
-            return Err(MapError::malformed("the sparse map holds a field that is not a number"));
-        };
-        map.push(offset, length)?;
-    }
-    Ok(())
-}
-
-fn sparse_number(field: &[u8]) -> Option<u64> {
-    u64::try_from(number(field)?).ok()
 }
 
 /// Parser of the map in PAX format 1.0: decimal numbers, one a line, padded to whole blocks. Their count comes first,

@@ -111,7 +111,7 @@ mod tests {
         RUN_TORCH_UNPREDICTED,
         RUN_ENTRYPOINT_UNPREDICTED,
         RUN_EXPECTED,
-        RUN_BASELINE,
+        RUN_REFERENCE,
         RUN_UNEXPECTED,
         RUN_WORSE,
     ];

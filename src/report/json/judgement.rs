@@ -122,24 +122,29 @@ fn finding_sites<'a>(at: &'a [model::Site], image: &'a ImageSummary) -> Vec<Site
 
 impl<'a> JudgementJson<'a> {
     pub(super) fn of(judgement: &'a rules::Judgement<'a>, image: &'a ImageSummary) -> Self {
+        let rule = judgement.rule;
         let finding = judgement.outcome.finding();
-        let gaps: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
         let message = finding.map(|finding| finding.message.clone());
+        let unanswered: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
+        let gaps = judgement.outcome.gaps().iter();
+        let gaps: Vec<_> = gaps.map(|gap| GapJson { why: &gap.why, help: gap.settle.as_deref() }).collect();
+        let has_problem = !matches!(judgement.outcome, rules::Outcome::Pass | rules::Outcome::NotApplicable);
+        let fix = finding.map_or(&rule.fix, |finding| &finding.fix);
         Self {
             rule: &judgement.rule.id,
             title: &judgement.rule.title,
             outcome: (&judgement.outcome).into(),
             severity: judgement.rule.severity,
             owner: judgement.owner,
-            message: message.or_else(|| (!gaps.is_empty()).then(|| gaps.join("; "))),
+            message: message.or_else(|| (!unanswered.is_empty()).then(|| unanswered.join("; "))),
             at: finding.map(|finding| finding_sites(&finding.at, image)).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_deref()),
             fingerprint: judgement.fingerprint(),
-            why: None,
-            fix: None,
-            rule_fix: None,
-            references: None,
-            gaps: None,
+            why: has_problem.then_some(&*rule.why),
+            fix: has_problem.then_some(&**fix),
+            rule_fix: (has_problem && *fix != rule.fix).then_some(&*rule.fix),
+            references: has_problem.then_some(&*rule.references),
+            gaps: (!gaps.is_empty()).then_some(gaps),
             waiver: match &judgement.outcome {
                 rules::Outcome::Waived(waived) => Some(waived.into()),
                 _ => None,
@@ -149,20 +154,6 @@ impl<'a> JudgementJson<'a> {
                 _ => None,
             },
         }
-    }
-
-    /// Adds the texts that help with a problem.
-    pub(super) fn with_texts(self, judgement: &'a rules::Judgement<'a>) -> Self {
-        if matches!(judgement.outcome, rules::Outcome::Pass | rules::Outcome::NotApplicable) {
-            return self;
-        }
-        let rule = judgement.rule;
-        let fix = judgement.outcome.finding().map_or(&rule.fix, |finding| &finding.fix);
-        let gaps = judgement.outcome.gaps().iter();
-        let gaps: Vec<_> = gaps.map(|gap| GapJson { why: &gap.why, help: gap.settle.as_deref() }).collect();
-        let gaps = (!gaps.is_empty()).then_some(gaps);
-        let rule_fix = (*fix != rule.fix).then_some(&*rule.fix);
-        Self { why: Some(&rule.why), fix: Some(fix), rule_fix, references: Some(&rule.references), gaps, ..self }
     }
 }
 

@@ -15,22 +15,8 @@ use crate::model::{
 };
 use crate::report::{ReportRun, RulesInForce};
 
-/// Names of compressions and of tables of contents, which reports keep as constants.
-const NAMES: &[&str] = &[
-    "none",
-    "gzip",
-    "zstd",
-    "bzip2",
-    "xz",
-    "lz4",
-    "lzma",
-    "eStargz",
-    "zstd:chunked",
-    "SOCI",
-    "SOCI v1",
-    "SOCI v2",
-    "squashfs",
-];
+/// Names of compressions, which reports keep as constants.
+const NAMES: &[&str] = &["none", "gzip", "zstd", "bzip2", "xz", "lz4", "lzma", "squashfs"];
 
 /// A report.
 #[derive(Deserialize)]
@@ -53,8 +39,6 @@ pub(super) struct ReportDocument {
 struct StoredAsked {
     command: Option<String>,
     platform: Option<String>,
-    #[serde(default)]
-    in_part: bool,
     #[serde(default)]
     variables: Vec<String>,
     #[serde(default)]
@@ -88,7 +72,6 @@ struct StoredLayer {
     read: u64,
     unpacked: u64,
     entries: usize,
-    table_of_contents: Option<String>,
     cached: bool,
     #[serde(default)]
     shared: bool,
@@ -180,7 +163,6 @@ impl ReportDocument {
             command: asked.command.clone().unwrap_or_default(),
             time,
             platform: asked.platform.clone().unwrap_or_default(),
-            in_part: asked.in_part,
             variables: asked.variables.clone(),
             sandbox: asked.sandbox.clone(),
         });
@@ -242,7 +224,6 @@ impl StoredLayer {
             read: self.read,
             unpacked: self.unpacked,
             entries: self.entries,
-            table_of_contents: self.table_of_contents.as_deref().map(constant).transpose()?,
             cached: self.cached,
             shared: self.shared,
             history: self.history,
@@ -332,5 +313,5 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T,
 
 fn constant(name: &str) -> Result<&'static str, StoredError> {
     let known = NAMES.iter().copied().find(|known| *known == name);
-    known.ok_or_else(|| StoredError::Value(format!("'{name}' is no compression and no table of contents")))
+    known.ok_or_else(|| StoredError::Value(format!("'{name}' is not a compression")))
 }

@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crate::layer::scan::Compression;
-use crate::model::{Ambiguities, AmbiguousForm};
-use crate::rootfs::{ImageAmbiguity, ROOT};
+use crate::rootfs::ROOT;
 
 use super::*;
 
@@ -13,14 +12,7 @@ fn layer(entries: &[(&str, EntryKind)]) -> Arc<LayerScan> {
         .iter()
         .map(|(path, kind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0o644, owner: None, size: 1 })
         .collect();
-    Arc::new(LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found: BTreeMap::new(),
-        ambiguities: Some(Ambiguities::default()),
-    })
+    Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found: BTreeMap::new() })
 }
 
 /// The paths of the merged image, directories with a trailing slash, and the layer of each.
@@ -102,14 +94,6 @@ fn a_parent_that_leads_nowhere_is_made_where_it_leads() {
     let rootfs =
         RootFs::fold(vec![lower, layer(&[("var/run/libx.so", FILE), ("var/run/y", FILE)])], &Limits::default());
     assert!(rootfs.is_directory(&"var/run".into()) && !rootfs.is_directory(&"run".into()));
-    let expected = ImageAmbiguity {
-        form: AmbiguousForm::EntryBelowLowerLink,
-        layer: Some(1),
-        offset: None,
-        path: Some("var/run".into()),
-        is_read: false,
-    };
-    assert_eq!(rootfs.ambiguities.listed, [expected]);
 }
 
 #[test]
@@ -165,29 +149,53 @@ fn loops_end() {
     assert_eq!(rootfs.open(&"a/x".into()).unwrap_err(), crate::rootfs::NoFile::Loop);
 }
 
-/// The notes of a merge.
-fn notes(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
-    RootFs::fold(layers, &Limits::default()).notes
+/// What Docker and containerd refuse in an image of these layers, if anything.
+fn refused(layers: Vec<Arc<LayerScan>>) -> Option<String> {
+    RootFs::fold(layers, &Limits::default()).refused
 }
 
 #[test]
-fn entries_without_a_target_are_noted() {
+fn layers_that_engines_refuse_are_refused() {
     let lower = || layer(&[("a/x", FILE)]);
-    let nothing = |path: &str| vec![format!("layer 2: the whiteout /{path} names nothing")];
-    for path in ["a/.wh.", "a/.wh..", "a/.wh...", "b/.wh."] {
-        assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), nothing(path));
+    let hard_link = |target: &str| EntryKind::Hardlink(target.into());
+    let nothing = "is a whiteout that names nothing";
+    let not_before = "which is not a file that the same layer has before it";
+    let after = "is a whiteout of what the same layer has before it";
+    let below = "is below a file, or below links in a circle, of the same layer";
+    for (entries, path, what) in [
+        (vec![("a/.wh.", FILE)], "/a/.wh.", nothing.to_owned()),
+        (vec![("a/.wh..", FILE)], "/a/.wh..", nothing.to_owned()),
+        (vec![("a/.wh...", FILE)], "/a/.wh...", nothing.to_owned()),
+        (vec![("h", hard_link("none"))], "/h", format!("is a hard link to /none, {not_before}")),
+        (vec![("h", hard_link("a/x"))], "/h", format!("is a hard link to /a/x, {not_before}")),
+        (vec![("d", DIR), ("h", hard_link("d"))], "/h", format!("is a hard link to /d, {not_before}")),
+        (vec![("b", FILE), (".wh.b", FILE)], "/.wh.b", after.to_owned()),
+        (vec![("b/c", FILE), (".wh.b", FILE)], "/.wh.b", after.to_owned()),
+        (vec![(".wh.b", FILE), (".wh.b", FILE)], "/.wh.b", after.to_owned()),
+        (vec![("b", FILE), ("b/c", FILE)], "/b", below.to_owned()),
+        (vec![("l", symlink("l")), ("l/c", FILE)], "/l", below.to_owned()),
+        (vec![(".wh.b", FILE), ("b/c", FILE)], "/b", "is below what the same layer hides before it".to_owned()),
+    ] {
+        assert_eq!(refused(vec![lower(), layer(&entries)]), Some(format!("layer 2: {path} {what}")), "{entries:?}");
     }
-    for path in ["a/.wh.x", "a/.wh.y", "a/.wh..x", "a/.wh..wh..opq", "a/.wh..wh.plnk"] {
-        assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), [""; 0], "{path}");
+}
+
+/// What builders write: BuildKit, kaniko, buildah, Bazel, Nix, ko and Jib.
+#[test]
+fn layers_of_builders_are_not_refused() {
+    let hard_link = |target: &str| EntryKind::Hardlink(target.into());
+    for entries in [
+        vec![("a/.wh.x", FILE), ("a/.wh.y", FILE), ("a/.wh..x", FILE), ("a/.wh..wh.plnk", FILE)],
+        vec![("a/.wh..wh..opq", FILE), ("a/new", FILE)],
+        vec![("./a", DIR), ("a", DIR), ("/a/b", FILE), ("a/b", FILE)],
+        vec![("b", FILE), ("b", FILE), ("c", hard_link("b")), ("./d", hard_link("/c"))],
+        vec![(".wh.a", FILE), ("a", DIR), ("a/b", FILE)],
+        vec![("usr/lib", DIR), ("lib", symlink("usr/lib")), ("lib/x", FILE), ("h", hard_link("lib/x"))],
+        vec![("var/run", symlink("/run")), ("var/run/x", FILE)],
+        vec![("dev/null", EntryKind::CharDevice(1, 3)), ("run/pipe", EntryKind::Fifo)],
+    ] {
+        assert_eq!(refused(vec![layer(&[("a/x", FILE)]), layer(&entries)]), None, "{entries:?}");
     }
-    let lost = layer(&[("hard", EntryKind::Hardlink("none".into())), ("folder", EntryKind::Hardlink("a".into()))]);
-    assert_eq!(
-        notes(vec![lower(), lost]),
-        ["hard", "folder"].map(|name| {
-            let target = if name == "hard" { "/none" } else { "/a" };
-            format!("layer 2: /{name} is a hard link to {target}, which does not exist")
-        })
-    );
 }
 
 #[test]
@@ -230,7 +238,6 @@ fn modes_and_layers_are_those_of_the_last_description() {
             diff_id: None,
             entries,
             found: BTreeMap::new(),
-            ambiguities: Some(Ambiguities::default()),
         })
     };
     let lower = scan(vec![entry("", DIR, 0o700), entry("a", DIR, 0o700), entry("b/c", FILE, 0o600)]);
@@ -244,15 +251,13 @@ fn modes_and_layers_are_those_of_the_last_description() {
     assert_eq!(node("b"), (0o755, 0), "a directory that no layer describes");
     assert_eq!(rootfs.node(ROOT).mode, 0o700, "the root is a directory");
     assert_eq!(rootfs.walk(|_, _| true).count(), 3, "the root is no entry of itself");
-    assert_eq!(rootfs.ambiguities, ImageAmbiguities::default());
+    assert_eq!(rootfs.refused, None);
 }
 
 #[test]
 fn a_hard_link_gives_its_file_another_mode() {
     let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
-    let scan = |entries: Vec<Entry>| {
-        Arc::new(LayerScan { entries, ambiguities: Some(Ambiguities::default()), ..LayerScan::empty() })
-    };
+    let scan = |entries: Vec<Entry>| Arc::new(LayerScan { entries, ..LayerScan::empty() });
     let link = |path: &str, target: &str, mode| entry(path, EntryKind::Hardlink(target.into()), mode);
     let lower = scan(vec![entry("a", FILE, 0o600), link("b", "a", 0o640), entry("lower", FILE, 0o600)]);
     let upper = scan(vec![entry("l", symlink("a"), 0o777), link("m", "l", 0o600), link("n", "lower", 0o640)]);
@@ -264,7 +269,7 @@ fn a_hard_link_gives_its_file_another_mode() {
 }
 
 #[test]
-fn lower_directories_without_an_entry_keep_their_mode_and_are_reported() {
+fn lower_directories_without_an_entry_keep_their_mode() {
     let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
     let directories = vec![entry("a", DIR, 0o700), entry("b", DIR, 0o755), entry("c", DIR, 0o700)];
     let lower = Arc::new(LayerScan { entries: directories, ..LayerScan::empty() });
@@ -272,8 +277,7 @@ fn lower_directories_without_an_entry_keep_their_mode_and_are_reported() {
     let rootfs = RootFs::fold(vec![lower, upper], &Limits::default());
     let modes = [b"a", b"b", b"c", b"d"].map(|name| rootfs.node(rootfs.child(ROOT, name).unwrap()).mode);
     assert_eq!(modes, [0o700, 0o755, 0o644, 0o755]);
-    let found: Vec<_> = rootfs.ambiguities.listed.iter().map(|one| (one.form.name(), one.path.clone())).collect();
-    assert_eq!(found, [("undescribed-directory", Some("a".into()))]);
+    assert_eq!(rootfs.refused, None);
 }
 
 #[test]
@@ -314,14 +318,7 @@ fn findings_stay_with_their_entries_whether_a_layer_is_shared_or_not() {
     let found = BTreeMap::from([(1, vec![Ok(crate::model::Found::Text(b"text".as_slice().into()))])]);
     let entry = |path: &str| Entry { path: path.into(), kind: FILE, mode: 0o644, owner: None, size: 4 };
     let entries = vec![entry("a"), entry("b")];
-    let scan = Arc::new(LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    });
+    let scan = Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found });
     let shared = Arc::clone(&scan);
     for layers in [vec![shared], vec![scan]] {
         let rootfs = RootFs::fold(layers, &Limits::default());

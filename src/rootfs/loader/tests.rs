@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Endian, Entry, EntryKind, Limits};
+use crate::model::{Endian, Entry, EntryKind, Limits};
 
 use super::*;
 
@@ -33,7 +33,6 @@ fn image(libraries: &[(&str, u16)]) -> RootFs {
         diff_id: None,
         entries: entries.collect(),
         found: found.collect::<BTreeMap<_, _>>(),
-        ambiguities: Some(Ambiguities::default()),
     };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }

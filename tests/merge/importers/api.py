@@ -28,10 +28,6 @@ class Engine:
     def start(self, command, **environment):
         self.daemon = process.start(command, self.work / "log", self.answers, **environment)
 
-    def major(self):
-        """The first number of the engine's version."""
-        return int(json.loads(self.call("GET", "/version")[1])["Version"].split(".")[0])
-
     def answers(self):
         return self.socket.exists() and self.call("GET", "/_ping")[0] == 200
 

@@ -1,5 +1,5 @@
 """containerd with the overlayfs snapshotter: pulls an image with `ctr`, and lists what its containers would get."""
-import os, pathlib, re, subprocess, tempfile
+import os, pathlib, subprocess, tempfile
 
 import listing
 from importers import overlay, process
@@ -23,10 +23,6 @@ class Containerd:
         (self.work / "config.toml").write_text(CONFIG % {"work": self.work})
         self.daemon = process.start([str(pathlib.Path(binaries, "containerd")) if binaries else "containerd", "--config",
                                      self.work / "config.toml"], self.work / "log", self.answers)
-
-    def major(self):
-        """The first number of the engine's version."""
-        return int(re.findall(r"Version: +v?(\d+)", self.call("version").stdout)[-1])
 
     def answers(self):
         return (self.work / "socket").exists() and self.call("version").returncode == 0

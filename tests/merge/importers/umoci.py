@@ -1,5 +1,5 @@
 """umoci: unpacks an image of a layout into a folder."""
-import pathlib, re, shutil, subprocess, tempfile
+import pathlib, shutil, subprocess, tempfile
 
 import listing
 
@@ -8,10 +8,6 @@ class Umoci:
     def __init__(self, name, work):
         self.name, self.work = name, pathlib.Path(work, name)
         self.work.mkdir()
-
-    def major(self):
-        """The first number of the engine's version."""
-        return int(re.search(r"\d+", subprocess.run(["umoci", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout)[0])
 
     def listing(self, image):
         """(listing, None), or (None, the engine's error)."""

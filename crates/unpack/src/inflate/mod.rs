@@ -15,7 +15,6 @@ mod bits;
 mod block_decoder;
 mod block_finder;
 mod block_header;
-mod checkpoint;
 mod checksum;
 mod chunk;
 mod chunk_queue;
@@ -40,7 +39,6 @@ use crate::pipe::{self, Pipe};
 use crate::pool::{BufferPool, JobHandle, Permit, Pool, PooledBuf};
 
 pub use crate::error::{GzipError, InflateError};
-pub use checkpoint::CheckpointDecoder;
 
 /// Compressed bytes that one thread decodes at a time.
 const CHUNK: usize = pipe::BLOCK;

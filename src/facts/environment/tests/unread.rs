@@ -11,7 +11,7 @@ fn facts_of_entries(entries: Vec<ScannedEntry>, user: &str) -> Facts {
     let rootfs = rootfs(entries.into_iter().chain([text_or_link("etc/passwd", PASSWD)]));
     let environment = [("NCCL_DEBUG".to_owned(), "WARN".to_owned())].into_iter().collect();
     let config = ImageConfig { environment, user: user.to_owned(), ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] })
 }
 
 /// Whether the settings as a whole, one that ENV sets, and another variable of NCCL and of the process are unknown.
@@ -126,7 +126,7 @@ fn a_script_that_is_not_followed_leaves_what_is_not_found_unknown() {
     let mut config = ImageConfig { environment, ..ImageConfig::default() };
     config.unknown.environment = Some(Gap::new("not followed"));
     let rootfs = rootfs([]);
-    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
     assert_eq!(gaps(&facts).map(|gap| gap.is_some()), [true, false, true, true]);
     assert!(matches!(facts.view(&key::ENV_EFFECTIVE), Fact::Unknown(_)));
 }

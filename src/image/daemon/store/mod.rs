@@ -18,7 +18,6 @@ use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platfor
 use crate::image::scanned::ScannedLayer;
 use crate::image::source::{Source as _, SourceError};
 use crate::image::{ImageError, Request, ScanContext, layers};
-use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest};
 
 use super::Engine;
@@ -98,7 +97,7 @@ impl StoredImage {
             };
             chain = Some(upper);
             let location = LayerLocation::Blob { digest: blob.digest, size: blob.size };
-            described.push(DescribedLayer { location, media_type: None, annotations: Annotations::new() });
+            described.push(DescribedLayer { location, media_type: None });
         }
         Some(described)
     }
@@ -124,7 +123,7 @@ impl StoredImage {
             };
             Ok((reader, Some(blob.size)))
         };
-        layers::scan(plan, &open, None, context)
+        layers::scan(plan, &open, context)
     }
 
     fn contents<'a>(&'a self, context: ScanContext<'a>) -> StoreContents<'a> {

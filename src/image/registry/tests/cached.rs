@@ -55,8 +55,6 @@ fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
     std::fs::write(&authfile, "{}").unwrap();
     let request = Request {
         start: crate::model::StartChoice::default(),
-        in_part: false,
-        unverified: false,
         reference: format!("docker://{}/a/b:1", server.host()).parse().unwrap(),
         text: "image".to_owned(),
         choice: PlatformChoice::Host,

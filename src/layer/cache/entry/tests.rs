@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::layer::scan::scan_layer;
 use crate::model::BlobRef;
 use crate::model::{
-    Ambiguities, Ambiguity, AmbiguousForm, Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, FileOwner,
-    GpuCode, ImagePath, Limits, NcclStrings, Variant, VersionNeed,
+    Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, FileOwner, GpuCode, ImagePath, Limits, NcclStrings,
+    Variant, VersionNeed,
 };
 use unpack::pipe::Pipe;
 
@@ -66,15 +66,12 @@ fn scan() -> LayerScan {
         Ok(Found::Text(b"text\0\xff".to_vec().into())),
         Err(Gap::new("why")),
     ];
-    let ambiguities =
-        AmbiguousForm::ALL.iter().map(|form| Ambiguity { form: *form, offset: Some(512), path: "x".into() }).collect();
     LayerScan {
         compression: Compression::Zstd,
         unpacked: 1 << 39,
         diff_id: Some(blob('d').digest),
         entries,
         found: BTreeMap::from([(0, found)]),
-        ambiguities: Some(Ambiguities { kept: ambiguities, more: 1 }),
     }
 }
 
@@ -188,14 +185,12 @@ fn hostile_bytes_cannot_exhaust_memory() {
     let (blob, limits) = (blob('a'), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     let refused = |bytes: &[u8]| decode(&sealed(&zstd::encode_all(bytes, 1).unwrap()), &key).unwrap_err();
-    let head_with = |entries, found, ambiguities| {
+    let head = |entries, found| {
         let (digest, scanner) = (blob.digest.clone(), key.scanner().to_string());
         let (compression, unpacked) = (Compression::None, 1);
-        let head =
-            EntryHead { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found, ambiguities };
+        let head = EntryHead { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found };
         postcard::to_stdvec(&head).unwrap()
     };
-    let head = |entries, found| head_with(entries, found, None);
     // A decompression bomb: 256 MiB of zeros and one more byte, in some kilobytes.
     let frame = zstd::encode_all(std::io::repeat(0).take(16 << 20), 1).unwrap();
     let frames = usize::try_from(MOST_UNPACKED >> 24).unwrap();
@@ -207,12 +202,6 @@ fn hostile_bytes_cannot_exhaust_memory() {
     assert!(matches!(refused(&head(limits.entries, 0)), Refused::Damaged));
     assert!(matches!(refused(&head(0, 1)), Refused::Unsound(_)));
     assert!(matches!(refused(&[head(1, 0), postcard::to_stdvec(&u64::MAX).unwrap()].concat()), Refused::Damaged));
-    // Ambiguities that do not follow, more than a scan keeps, or behind the end of the tar.
-    assert!(matches!(refused(&head_with(0, 0, Some((1, 0)))), Refused::Damaged));
-    assert!(matches!(refused(&head_with(0, 0, Some((1001, 0)))), Refused::Unsound(_)));
-    let ambiguity = Ambiguity { form: AmbiguousForm::PaxRepeated, offset: Some(1), path: "x".into() };
-    let ambiguity = postcard::to_stdvec(&ambiguity).unwrap();
-    assert!(matches!(refused(&[head_with(0, 0, Some((1, 0))), ambiguity].concat()), Refused::Unsound(_)));
     // A path that leaves the image or is not normalised: no scan has one.
     for path in [&b"../etc"[..], b"/etc", b"a//b", b"a/./b", b"a/"] {
         let entry = postcard::to_stdvec(&(serde_bytes::Bytes::new(path), EntryKind::File, 0o644_u32, 1_u64)).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::model::{Ambiguities, Entry, EntryKind, ImagePath, OverLimit};
+use crate::model::{Entry, EntryKind, ImagePath, OverLimit};
 
 use crate::layer::tar::LayerPaths;
 
@@ -22,7 +22,6 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
         entries: Vec::new(),
         found: BTreeMap::new(),
         // A tree holds no tar: another program has unpacked it.
-        ambiguities: Some(Ambiguities::default()),
     };
     let (mut inodes, mut paths) = (BTreeMap::new(), LayerPaths::default());
     let mut waiting = vec![(ImagePath::root(), tree.root()?)];

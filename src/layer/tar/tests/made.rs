@@ -187,8 +187,7 @@ fn the_header_decides_the_type_of_a_member() {
     assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
     assert_eq!(kind(header(b'0', "folder/", 7), b"content"), (EntryKind::File, 7, true));
     assert_eq!(kind(header(0, "folder/", 0), b""), (EntryKind::Directory, 0, false));
-    assert_eq!(kind(header(b'7', "folder/", 7), b"content"), (EntryKind::File, 7, true));
-    for letter in [b'0', 0, b'7', b'Z'] {
+    for letter in [b'0', 0] {
         assert_eq!(kind(header(letter, "file", 7), b"content"), (EntryKind::File, 7, true), "{letter}");
     }
     let mut link = header(b'1', "link", 7);
@@ -376,7 +375,7 @@ fn limits_allow_their_own_value() {
     assert!(error.contains(&format!("extended headers of {} bytes", size + 1)), "{error}");
     let globals = [records(b'g', &[("a", "b")]), records(b'g', &[("a", "b")]), file("a")].concat();
     assert!(read(&globals, &limits).unwrap_err().contains("3 entries, the limit is 2"), "each counts as a member");
-    let long = records(b'x', &[("path", &"n".repeat(300))]);
+    let long = records(b'x', &[("path", &["n".repeat(150), "n".repeat(149)].join("/"))]);
     let error = read(&[long, file("a")].concat(), &Limits { paths: 43, ..Limits::default() }).unwrap_err();
     assert!(error.contains("paths of 300 bytes in 1 entries, 256 are free for each, the limit is 43"), "{error}");
     let error = read(&file("a/b/c"), &Limits { implied_folders: 1, ..Limits::default() }).unwrap_err();

@@ -70,14 +70,7 @@ pub(super) fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
         entries.push(Entry { path: path.into(), kind, mode, owner: Some(FileOwner::ROOT), size });
         found.extend(what.map(|what| (number, vec![what])));
     }
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    };
+    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }
 
