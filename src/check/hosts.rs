@@ -73,7 +73,7 @@ pub fn read_hosts(texts: &[String]) -> Result<Vec<HostDescription>, HostsError> 
 fn one(text: &str) -> Result<Vec<HostDescription>, String> {
     let described = |hosts: Vec<Host>| hosts.into_iter().map(HostDescription::from).collect();
     match text.strip_prefix('@') {
-        None if text.contains('=') => Ok(vec![text.parse::<Host>().map_err(|error| error.to_string())?.into()]),
+        None if text.contains('=') => Ok(vec![text.parse::<Host>()?.into()]),
         file => {
             let name = file.unwrap_or(text);
             let text = read_text(Path::new(name), &Limits::default()).map_err(|error| error.why)?;

@@ -5,7 +5,6 @@
 //! from a [`HostTree`], which may be a recorded one. Each item is known, absent, or unknown with its reason.
 
 mod description;
-mod file;
 mod logind;
 mod models;
 mod parse;
@@ -15,7 +14,8 @@ mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use parse::HostError;
+use crate::document::{Document, DocumentError, to_yaml};
+
 pub use tree::HostTree;
 
 /// Declares the subjects of a record, in the order of the report.
@@ -92,6 +92,21 @@ impl Record {
         let mut record = Self::collect(&HostTree::new("/"));
         record.gpus.ask();
         record
+    }
+
+    /// Parses a record in JSON or YAML.
+    pub fn parse(document: Document<'_>) -> Result<Self, DocumentError> {
+        // YAML is a superset of JSON.
+        document.parse()
+    }
+
+    /// Serializes the record to YAML.
+    ///
+    /// # Errors
+    ///
+    /// Fails if YAML cannot represent the record.
+    pub fn to_yaml(&self) -> Result<String, String> {
+        to_yaml(self)
     }
 }
 

@@ -6,65 +6,24 @@ use crate::model::{Arch, Fabric, Gpu, Host, Nic, Version, suggestion_or_all};
 
 use super::models;
 
-/// An invalid host description.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// A part without a value.
-    #[error("'{0}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8")]
-    NoPair(String),
-    /// An unknown key.
-    #[error("unknown key '{0}'; {valid}", valid = suggestion_or_all(.0, Host::KEYS.iter().copied()))]
-    Key(String),
-    /// A repeated key.
-    #[error("duplicate key '{0}'")]
-    Twice(String),
-    /// An invalid version.
-    #[error("invalid version {key}={value}: expected a version such as {such}")]
-    Version {
-        /// The key.
-        key: String,
-        /// Its value.
-        value: String,
-        /// A valid example.
-        such: &'static str,
-    },
-    /// An unknown GPU model.
-    #[error("unknown GPU '{0}'; {valid}", valid = models::suggestion(.0))]
-    Gpu(String),
-    /// An unknown name.
-    #[error("invalid {key}={value}; {valid}", valid = suggestion_or_all(value, names.iter().copied()))]
-    Name {
-        /// The key.
-        key: String,
-        /// Its value.
-        value: String,
-        /// The valid names.
-        names: &'static [&'static str],
-    },
-    /// Neither a driver nor a GPU, so that nothing can be concluded.
-    #[error("a host needs at least a driver or a gpu")]
-    Empty,
-}
-
 impl Host {
     /// Keys of a host description.
     pub const KEYS: &'static [&'static str] = &["name", "driver", "cuda", "gpu", "fabric", "rdma", "kernel"];
 
     /// Builds a host from keys and values.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HostError> {
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let mut host =
             Self { name: String::new(), driver: None, cuda: None, gpu: None, fabric: None, rdma: None, kernel: None };
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for (key, value) in pairs {
             if seen.iter().any(|(other, _)| *other == key) {
-                return Err(HostError::Twice(key.to_owned()));
+                return Err(format!("duplicate key '{key}'"));
             }
             host.set(key, value)?;
             seen.push((key, value));
         }
         if host.driver.is_none() && host.gpu.is_none() {
-            return Err(HostError::Empty);
+            return Err("a host needs at least a driver or a gpu".to_owned());
         }
         if host.name.is_empty() {
             // Equal descriptions have equal names, whatever the order of their keys.
@@ -89,8 +48,10 @@ impl Host {
         }
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), HostError> {
-        let unknown = |names| HostError::Name { key: key.to_owned(), value: value.to_owned(), names };
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let unknown = |names: &[&'static str]| {
+            format!("invalid {key}={value}; {}", suggestion_or_all(value, names.iter().copied()))
+        };
         match key {
             "name" => value.clone_into(&mut self.name),
             "driver" => self.driver = Some(numbers(key, value, "550.54.15")?),
@@ -102,7 +63,7 @@ impl Host {
                 let version = Version::parse(value);
                 self.kernel = Some(version.ok_or_else(|| no_version(key, value, "5.15.0-91-generic"))?);
             }
-            _ => return Err(HostError::Key(key.to_owned())),
+            _ => return Err(format!("unknown key '{key}'; {}", suggestion_or_all(key, Self::KEYS.iter().copied()))),
         }
         Ok(())
     }
@@ -123,25 +84,27 @@ impl Gpu {
 }
 
 /// Parses a version of at least two numbers and nothing else: a single number could not be compared.
-fn numbers(key: &str, value: &str, such: &'static str) -> Result<Version, HostError> {
+fn numbers(key: &str, value: &str, such: &str) -> Result<Version, String> {
     let parts: Vec<_> = value.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let version = Version::parse(value).filter(|_| parts.len() > 1 && parts.iter().all(is_number));
     version.ok_or_else(|| no_version(key, value, such))
 }
 
-fn no_version(key: &str, value: &str, such: &'static str) -> HostError {
-    HostError::Version { key: key.to_owned(), value: value.to_owned(), such }
+fn no_version(key: &str, value: &str, such: &str) -> String {
+    format!("invalid version {key}={value}: expected a version such as {such}")
 }
 
 /// Parses `driver=550.54,gpu=h100x8`.
 impl FromStr for Host {
-    type Err = HostError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, HostError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let pairs = text.split(',').map(|part| {
-            let (key, value) = part.split_once('=').ok_or_else(|| HostError::NoPair(part.to_owned()))?;
-            Ok((key.trim(), value.trim()))
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("'{part}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8"))?;
+            Ok::<_, String>((key.trim(), value.trim()))
         });
         Self::from_pairs(pairs.collect::<Result<Vec<_>, _>>()?)
     }
@@ -149,9 +112,9 @@ impl FromStr for Host {
 
 /// Parses `h100`, `h100x8` or `sm_90x8`.
 impl FromStr for Gpu {
-    type Err = HostError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, HostError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         // A model name may itself end like a count of GPUs: rtx5090.
         let counted = || {
             let (name, count) = text.rsplit_once('x')?;
@@ -161,7 +124,7 @@ impl FromStr for Gpu {
         let (name, (arch, class), count) = models::find(text)
             .map(|model| (text, model, None))
             .or_else(counted)
-            .ok_or_else(|| HostError::Gpu(text.to_owned()))?;
+            .ok_or_else(|| format!("unknown GPU '{text}'; {}", models::suggestion(text)))?;
         Ok(Self { name: name.to_owned(), arch, class, count })
     }
 }
@@ -239,7 +202,7 @@ mod tests {
             ("gpu=h100,fabric=nvlink", "invalid fabric=nvlink; available: nvswitch, pcie"),
             ("rdma=none", "at least a driver or a gpu"),
         ] {
-            let error = text.parse::<Host>().unwrap_err().to_string();
+            let error = text.parse::<Host>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }
