@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Offer, is_in_path};
-use crate::image::daemon::{Address, Endpoint, EngineError, EngineErrorKind, survey};
-use crate::image::source::AccessOptions;
+use crate::image::daemon::{Address, Endpoint, EngineError, survey};
+use crate::image::source::{AccessOptions, SourceErrorKind};
 
 const AREA: &str = "engines";
 
@@ -31,7 +31,7 @@ fn unreached(endpoint: &Endpoint, error: EngineError, expected: Option<&str>) ->
     let place = endpoint.to_string();
     let about = error.text + expected.unwrap_or_default();
     match &endpoint.address {
-        Address::Unix(_) if error.kind == EngineErrorKind::Denied => Offer::broken(
+        Address::Unix(_) if error.kind == SourceErrorKind::Denied => Offer::broken(
             AREA,
             place,
             about,
@@ -60,7 +60,7 @@ mod tests {
             origin: "Docker's default".to_owned(),
             address: Address::Unix("/nonexistent.sock".to_owned()),
         };
-        let error = || EngineError::new(EngineErrorKind::Unreachable, "no such socket".to_owned());
+        let error = || EngineError::new(SourceErrorKind::Unreachable, "no such socket".to_owned());
         assert_eq!(unreached(&endpoint, error(), None).state, OfferState::Absent);
         let offer = unreached(&endpoint, error(), Some("; the docker command is installed, but no daemon answers"));
         assert_eq!(offer.state, OfferState::Broken);

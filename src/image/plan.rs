@@ -12,7 +12,7 @@ use super::go_json::parse_document;
 use super::{ImageError, PlatformChoice};
 
 /// An image as its documents describe it, before its layers are read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ImagePlan {
     /// Names of the image in an index, with those of the indexes around it.
     pub(super) names: Vec<String>,

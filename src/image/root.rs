@@ -54,14 +54,9 @@ impl Medium for RootFolder {
             history: None,
         };
         Ok(vec![ImagePlan {
-            names: Vec::new(),
-            created: None,
-            manifest: None,
-            config_digest: None,
-            config: None,
             layers: vec![layer],
-            empty_steps: Vec::new(),
             notes: vec![environment(&request.environment)],
+            ..ImagePlan::default()
         }])
     }
 

@@ -6,9 +6,8 @@ use std::io::{self, ErrorKind};
 use bollard::errors::Error;
 use serde::Deserialize;
 
+use crate::image::source::{SourceError, SourceErrorKind};
 use crate::model::{cause, printable};
-
-use super::super::SourceError;
 
 /// Maximum number of characters kept of an engine's message.
 const MESSAGE: usize = 500;
@@ -16,53 +15,34 @@ const MESSAGE: usize = 500;
 /// A failed request.
 #[derive(Debug)]
 pub(crate) struct EngineError {
-    pub(crate) kind: EngineErrorKind,
+    /// `Invalid` where the engine sent an unexpected answer.
+    pub(crate) kind: SourceErrorKind,
     /// The cause, without what was attempted.
     pub(crate) text: String,
 }
 
-/// Category of a failed request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EngineErrorKind {
-    /// No engine answered, or the answer was cut short.
-    Unreachable,
-    /// The system or the engine refused access.
-    Denied,
-    /// The engine does not have the image.
-    Missing,
-    /// The engine sent an unexpected answer.
-    Unexpected,
-}
-
 impl EngineError {
-    pub(crate) fn new(kind: EngineErrorKind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: SourceErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }
 
     /// Converts to the source's error, where `what` was attempted.
     pub(super) fn into_error(self, what: &str) -> SourceError {
-        let Self { kind, text } = self;
-        let what = format!("{what}: {text}");
-        match kind {
-            EngineErrorKind::Unreachable => SourceError::unreachable(what),
-            EngineErrorKind::Denied => SourceError::denied(what),
-            EngineErrorKind::Missing => SourceError::not_found(what),
-            EngineErrorKind::Unexpected => SourceError::invalid(what),
-        }
+        SourceError::new(self.kind, format!("{what}: {}", self.text))
     }
 }
 
 impl From<&io::Error> for EngineError {
     fn from(error: &io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound => Self::new(EngineErrorKind::Unreachable, "no such socket"),
+            ErrorKind::NotFound => Self::new(SourceErrorKind::Unreachable, "no such socket"),
             ErrorKind::ConnectionRefused => {
-                Self::new(EngineErrorKind::Unreachable, "connection refused, nothing listens there")
+                Self::new(SourceErrorKind::Unreachable, "connection refused, nothing listens there")
             }
             // More than a limit allows.
-            ErrorKind::FileTooLarge => Self::new(EngineErrorKind::Unexpected, message(&error.to_string())),
-            ErrorKind::PermissionDenied => Self::new(EngineErrorKind::Denied, "permission denied"),
-            _ => Self::new(EngineErrorKind::Unreachable, message(&cause(error))),
+            ErrorKind::FileTooLarge => Self::new(SourceErrorKind::Invalid, message(&error.to_string())),
+            ErrorKind::PermissionDenied => Self::new(SourceErrorKind::Denied, "permission denied"),
+            _ => Self::new(SourceErrorKind::Unreachable, message(&cause(error))),
         }
     }
 }
@@ -72,21 +52,21 @@ impl From<&Error> for EngineError {
         match error {
             Error::DockerResponseServerError { status_code, message: said } => {
                 let kind = match status_code {
-                    401 | 403 => EngineErrorKind::Denied,
-                    404 => EngineErrorKind::Missing,
-                    _ => EngineErrorKind::Unexpected,
+                    401 | 403 => SourceErrorKind::Denied,
+                    404 => SourceErrorKind::NotFound,
+                    _ => SourceErrorKind::Invalid,
                 };
                 let said = message(said);
                 Self::new(kind, if said.is_empty() { format!("HTTP status {status_code}") } else { said })
             }
             Error::JsonDataError { message: why, .. } => {
-                Self::new(EngineErrorKind::Unexpected, format!("the answer does not follow Docker's API: {why}"))
+                Self::new(SourceErrorKind::Invalid, format!("the answer does not follow Docker's API: {why}"))
             }
             Error::JsonSerdeError { err } => {
-                Self::new(EngineErrorKind::Unexpected, format!("the answer does not follow Docker's API: {err}"))
+                Self::new(SourceErrorKind::Invalid, format!("the answer does not follow Docker's API: {err}"))
             }
             Error::IOError { err } => err.into(),
-            Error::RequestTimeoutError => Self::new(EngineErrorKind::Unreachable, "no answer in time"),
+            Error::RequestTimeoutError => Self::new(SourceErrorKind::Unreachable, "no answer in time"),
             other => {
                 // The innermost cause is the informative one; the others only name layers.
                 let mut cause: &(dyn std::error::Error + 'static) = other;
@@ -96,7 +76,7 @@ impl From<&Error> for EngineError {
                     }
                     match cause.source() {
                         Some(source) => cause = source,
-                        None => return Self::new(EngineErrorKind::Unreachable, message(&cause.to_string())),
+                        None => return Self::new(SourceErrorKind::Unreachable, message(&cause.to_string())),
                     }
                 }
             }
@@ -142,9 +122,9 @@ mod tests {
     #[test]
     fn statuses() {
         for (status_code, said, kind, text) in [
-            (404, "No such image: x", EngineErrorKind::Missing, "No such image: x"),
-            (403, "", EngineErrorKind::Denied, "HTTP status 403"),
-            (500, "a\nb", EngineErrorKind::Unexpected, "a b"),
+            (404, "No such image: x", SourceErrorKind::NotFound, "No such image: x"),
+            (403, "", SourceErrorKind::Denied, "HTTP status 403"),
+            (500, "a\nb", SourceErrorKind::Invalid, "a b"),
         ] {
             let error = Error::DockerResponseServerError { status_code, message: said.to_owned() };
             let error = EngineError::from(&error);

@@ -12,7 +12,8 @@ use tokio::runtime::Runtime;
 
 use crate::model::part_mut;
 
-use super::engine_error::{EngineError, EngineErrorKind, complaint};
+use super::engine_error::{EngineError, complaint};
+use crate::image::source::SourceErrorKind;
 
 /// The chunks of a body, as they arrive.
 pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
@@ -50,14 +51,14 @@ impl Export {
         let mut export = Self { frames, runtime, patience, frame, total, tail, state: ExportState::Flowing };
         export.frame = export.next()?.unwrap_or_default();
         if export.frame.is_empty() {
-            return Err(EngineError::new(EngineErrorKind::Unexpected, "the engine sent nothing"));
+            return Err(EngineError::new(SourceErrorKind::Invalid, "the engine sent nothing"));
         }
         // No member name in such an archive begins like this: it is an error text sent with status 200.
         if export.frame.starts_with(b"{") {
             while export.tail.len() < TAIL && export.next()?.is_some() {}
             let what =
                 complaint(&export.tail).unwrap_or_else(|| "the engine sent JSON instead of an archive".to_owned());
-            return Err(EngineError::new(EngineErrorKind::Unexpected, what));
+            return Err(EngineError::new(SourceErrorKind::Invalid, what));
         }
         Ok(export)
     }
@@ -68,7 +69,7 @@ impl Export {
         let next = runtime.block_on(async { tokio::time::timeout(*patience, frames.next()).await });
         let Ok(next) = next else {
             let why = format!("no data for {} seconds", patience.as_secs());
-            return Err(EngineError::new(EngineErrorKind::Unreachable, why));
+            return Err(EngineError::new(SourceErrorKind::Unreachable, why));
         };
         let Some(frame) = next.transpose().map_err(|error| EngineError::from(&error))? else { return Ok(None) };
         self.total = self.total.saturating_add(frame.len() as u64);

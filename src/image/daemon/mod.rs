@@ -42,14 +42,14 @@ pub(crate) use self::endpoint::{Address, Endpoint};
 pub(crate) use self::folders::EngineFolders;
 pub(crate) use self::transport::Streaming;
 
+pub(crate) use self::engine_error::EngineError;
 use self::engine_error::message;
-pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
 pub(super) use self::needs::needs;
 use self::ssh::SshTarget;
 use self::transport::EngineTransport;
 use self::tunnel::Tunnel;
-use super::source::{AccessOptions, SourceError};
+use super::source::{AccessOptions, SourceError, SourceErrorKind};
 
 /// Time limit for an engine to identify itself.
 const GREETING: Duration = Duration::from_secs(30);
@@ -166,7 +166,7 @@ impl Engine {
         };
         match open() {
             Ok(export) => Ok(Box::new(export)),
-            Err(error) if error.kind == EngineErrorKind::Missing && platform.is_none() => Err(self.missing(name)),
+            Err(error) if error.kind == SourceErrorKind::NotFound && platform.is_none() => Err(self.missing(name)),
             Err(error) => {
                 let platform = platform.map(|platform| format!(" for {platform}")).unwrap_or_default();
                 Err(error.into_error(&format!("cannot export '{name}'{platform} from {}", self.describe())))
@@ -207,7 +207,7 @@ impl Engine {
     fn inspect(&self, name: &str) -> Result<ImageInspect, SourceError> {
         check_name(name)?;
         ask(PATIENCE, self.docker.inspect_image(name)).map_err(|error| match error.kind {
-            EngineErrorKind::Missing => self.missing(name),
+            SourceErrorKind::NotFound => self.missing(name),
             _ => error.into_error(&format!("cannot query {} for '{name}'", self.describe())),
         })
     }
@@ -231,7 +231,7 @@ impl Engine {
         let docker = transport.client()?;
         let version = ask(GREETING, docker.version()).map_err(|error| explained(error, tunnel.as_ref()))?;
         let api = version.api_version.as_deref().and_then(numbers);
-        let api = api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "another service answers there"))?;
+        let api = api.ok_or_else(|| EngineError::new(SourceErrorKind::Invalid, "another service answers there"))?;
         let endpoint = endpoint.clone();
         let product = product(&version);
         Ok(Self {
@@ -271,7 +271,7 @@ fn tunnel(target: &SshTarget) -> Result<Tunnel, EngineError> {
 /// Adds what ssh, or the program that it started, wrote about a failure.
 fn explained(error: EngineError, tunnel: Option<&Tunnel>) -> EngineError {
     match tunnel.and_then(Tunnel::complaint) {
-        Some(complaint) => EngineError::new(EngineErrorKind::Unreachable, message(&complaint)),
+        Some(complaint) => EngineError::new(SourceErrorKind::Unreachable, message(&complaint)),
         None => error,
     }
 }
@@ -330,14 +330,14 @@ pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Er
     match runtime()?.block_on(async { tokio::time::timeout(limit, request).await }) {
         Ok(answer) => answer.map_err(|error| EngineError::from(&error)),
         Err(_) => {
-            Err(EngineError::new(EngineErrorKind::Unreachable, format!("no answer within {} seconds", limit.as_secs())))
+            Err(EngineError::new(SourceErrorKind::Unreachable, format!("no answer within {} seconds", limit.as_secs())))
         }
     }
 }
 
 fn runtime() -> Result<Runtime, EngineError> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| EngineError::new(EngineErrorKind::Unexpected, format!("cannot start the client: {error}")))
+    runtime.map_err(|error| EngineError::new(SourceErrorKind::Invalid, format!("cannot start the client: {error}")))
 }
 
 /// The error when no endpoint answers: one sentence for one endpoint, a list for several.
@@ -348,7 +348,7 @@ fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
             format!("{text}\n    {endpoint}: {}", error.text)
         }),
     };
-    if tried.iter().any(|(_, error)| error.kind == EngineErrorKind::Denied) {
+    if tried.iter().any(|(_, error)| error.kind == SourceErrorKind::Denied) {
         let hint = "use sudo, or join the socket's group (Docker's: sudo usermod -aG docker \"$USER\", then log in \
                     again), or set DOCKER_HOST to the socket of a rootless engine";
         return SourceError::denied(what).with_hint(hint.to_owned());

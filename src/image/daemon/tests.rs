@@ -4,7 +4,6 @@ use std::sync::mpsc::channel;
 
 use super::fake::{Fake, options, respond, respond_chunked};
 use super::*;
-use crate::image::source::SourceErrorKind;
 
 const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

@@ -34,7 +34,8 @@ use tokio_rustls::TlsConnector;
 use crate::model::{Limits, OverLimit, cause, printable};
 
 use super::endpoint::Address;
-use super::engine_error::{EngineError, EngineErrorKind};
+use super::engine_error::EngineError;
+use crate::image::source::SourceErrorKind;
 
 /// Time limit of an answer from its first byte to its last. What takes an engine long precedes the first byte.
 const ARRIVAL: Duration = Duration::from_mins(1);
@@ -105,14 +106,14 @@ impl EngineTransport {
     /// The way to an address, or to the socket that leads there. Connects to nothing.
     pub(super) fn new(address: &Address, tunnel: Option<&Path>, limits: &Limits) -> Result<Self, EngineError> {
         let way = match address {
-            Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
+            Address::Unusable(why) => return Err(EngineError::new(SourceErrorKind::Unreachable, why)),
             Address::Ssh(_) => EngineRoute::Unix(tunnel.unwrap_or(Path::new("")).to_owned()),
             Address::Unix(path) => EngineRoute::Unix(path.into()),
             Address::Http(host) => EngineRoute::Tcp(with_port(host, 80)),
             Address::Tls { host, certificates } => {
                 let name = ServerName::try_from(without_port(host).to_owned()).map_err(|_name| {
                     let why = format!("'{}' is no name of a host", printable(host));
-                    EngineError::new(EngineErrorKind::Unreachable, why)
+                    EngineError::new(SourceErrorKind::Unreachable, why)
                 })?;
                 EngineRoute::Tls { host: with_port(host, 443), name, config: Arc::new(settings(certificates)?) }
             }
@@ -276,13 +277,13 @@ fn without_port(host: &str) -> &str {
 fn settings(certificates: &Path) -> Result<ClientConfig, EngineError> {
     let unusable = |what: &Path, why: &str| {
         let what = what.to_string_lossy();
-        EngineError::new(EngineErrorKind::Unreachable, format!("cannot use {}: {why}", printable(&what)))
+        EngineError::new(SourceErrorKind::Unreachable, format!("cannot use {}: {why}", printable(&what)))
     };
     let [key, certificate, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| certificates.join(file));
     if let Err(error) = fs::metadata(&ca) {
         let ca = ca.to_string_lossy();
         let why = format!("cannot read {}: {}", printable(&ca), cause(&error));
-        return Err(EngineError::new(EngineErrorKind::Unreachable, why));
+        return Err(EngineError::new(SourceErrorKind::Unreachable, why));
     }
     let chain = |path: &Path| -> Result<Vec<CertificateDer<'static>>, EngineError> {
         let chain = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);

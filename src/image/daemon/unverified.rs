@@ -40,17 +40,14 @@ impl Medium for FolderImage {
 /// The plan, as the engine reports the image.
 fn plan(folders: &EngineFolders) -> ImagePlan {
     ImagePlan {
-        names: Vec::new(),
-        created: None,
-        manifest: None,
         config_digest: Some(folders.id.clone()),
         config: Some(folders.config.clone()),
         layers: folders.layers.iter().map(|(path, diff_id)| folder_layer(path.clone(), diff_id.clone())).collect(),
-        empty_steps: Vec::new(),
         notes: vec![
             "this image was not verified: its layers were read from the folders where the engine keeps them, and its \
              configuration and digests are as the engine reports them"
                 .to_owned(),
         ],
+        ..ImagePlan::default()
     }
 }

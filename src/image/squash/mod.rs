@@ -85,16 +85,8 @@ impl Medium for SquashImage {
         self.open(request).map_err(|error| self.failure(error))?;
         let layer = PlannedLayer { location: LayerLocation::Squashfs, media_type: None, diff_id: None, history: None };
         let config = ImageConfig { platform: self.platform.clone(), ..ImageConfig::default() };
-        let plan = ImagePlan {
-            names: Vec::new(),
-            created: None,
-            manifest: None,
-            config_digest: None,
-            config: Some(config),
-            layers: vec![layer],
-            empty_steps: Vec::new(),
-            notes: self.notes.clone(),
-        };
+        let plan =
+            ImagePlan { config: Some(config), layers: vec![layer], notes: self.notes.clone(), ..ImagePlan::default() };
         check_platform(&plan, &request.choice)?;
         Ok(vec![plan])
     }

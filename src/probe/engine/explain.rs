@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::image::daemon::{EngineError, EngineErrorKind};
+use crate::image::daemon::EngineError;
+use crate::image::source::SourceErrorKind;
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay, PullPolicy};
@@ -51,7 +52,7 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &O
 pub(super) fn image(name: &str, pull: PullPolicy, trouble: &EngineError, engine: &str) -> ProbeError {
     let text = &trouble.text;
     let (what, help) = match (trouble.kind, pull) {
-        (EngineErrorKind::Missing, PullPolicy::Never) => (
+        (SourceErrorKind::NotFound, PullPolicy::Never) => (
             format!("{engine} has no image {name}"),
             format!("fetch it with docker pull {name}, or let the probe fetch it with --pull missing"),
         ),
@@ -120,7 +121,7 @@ mod tests {
     fn engines_are_explained() {
         let arrangement = super::super::super::arrangement::tests::plain();
         for (said, wanted) in SAID {
-            let trouble = EngineError::new(EngineErrorKind::Unexpected, *said);
+            let trouble = EngineError::new(SourceErrorKind::Invalid, *said);
             let text = start(&arrangement, &trouble, &Offers::default()).to_string();
             assert!(text.contains(said) && text.contains("\n  cause: ") && text.contains(wanted), "{text}");
         }
@@ -130,7 +131,7 @@ mod tests {
     fn an_unknown_message_is_passed_on_without_a_cause() {
         let arrangement = super::super::super::arrangement::tests::plain();
         let error =
-            start(&arrangement, &EngineError::new(EngineErrorKind::Unexpected, "something new"), &Offers::default());
+            start(&arrangement, &EngineError::new(SourceErrorKind::Invalid, "something new"), &Offers::default());
         assert_eq!(error.to_string(), " cannot run my/image: something new");
     }
 }

@@ -13,8 +13,8 @@ use bollard::models::{ContainerSummary, CreateImageInfo, ImageInspect, SystemInf
 use bollard::query_parameters::{CreateImageOptionsBuilder, ListContainersOptionsBuilder};
 use futures_util::TryStreamExt as _;
 
-use crate::image::daemon::{Engine, EngineErrorKind, ask};
-use crate::image::source::AccessOptions;
+use crate::image::daemon::{Engine, ask};
+use crate::image::source::{AccessOptions, SourceErrorKind};
 
 use super::arrangement::{GpuWay, PullPolicy};
 use super::{LABEL, ProbeError};
@@ -93,7 +93,7 @@ impl Launcher {
         if pull != PullPolicy::Always {
             match ask(PATIENCE, self.engine.client().inspect_image(name)) {
                 Ok(image) => return Ok(held(image)),
-                Err(trouble) if trouble.kind == EngineErrorKind::Missing && pull == PullPolicy::Missing => {}
+                Err(trouble) if trouble.kind == SourceErrorKind::NotFound && pull == PullPolicy::Missing => {}
                 Err(trouble) => return Err(explain::image(name, pull, &trouble, &self.offers.engine)),
             }
         }

@@ -19,7 +19,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use crate::facts::is_shown;
-use crate::image::daemon::{EngineError, EngineErrorKind, Streaming, ask};
+use crate::image::daemon::{EngineError, Streaming, ask};
+use crate::image::source::SourceErrorKind;
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, EntrypointUse};
@@ -85,7 +86,7 @@ impl Killer {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match ask(PATIENCE, self.docker.remove_container(&self.container, Some(options))) {
             Ok(()) => Ok(()),
-            Err(trouble) if trouble.kind == EngineErrorKind::Missing => Ok(()),
+            Err(trouble) if trouble.kind == SourceErrorKind::NotFound => Ok(()),
             Err(trouble) if trouble.text.contains("already in progress") => {
                 self.wait_until_gone();
                 Ok(())
