@@ -14,6 +14,15 @@ pub struct Digest {
     algorithm: Algorithm,
 }
 
+/// The fields of a descriptor that are needed to fetch and verify a blob (OCI image-spec, `descriptor.md`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobRef {
+    /// Digest of the stored bytes.
+    pub digest: Digest,
+    /// Number of stored bytes.
+    pub size: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Algorithm {
     Sha256,

@@ -1,12 +1,10 @@
 //! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] and [`WriteTarget`] find and open
 //! files.
 
-mod blob;
 mod bounded;
 mod bounds;
 mod config;
 mod confined;
-mod counted;
 mod digest;
 mod elf;
 mod entry;
@@ -34,15 +32,13 @@ mod text;
 mod version;
 mod write_target;
 
-pub use blob::BlobRef;
 pub(crate) use bounded::{bytes_within, line_within, text_within};
 pub use bounds::BoundsError;
 pub(crate) use bounds::{index, part, part_mut};
 pub use config::{ImageConfig, StartChoice, UnknownConfig};
 pub(crate) use confined::set_confined;
-pub(crate) use counted::counted;
 pub(crate) use digest::hex;
-pub use digest::{Digest, DigestError, Hasher};
+pub use digest::{BlobRef, Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
 pub use entry::{Entry, EntryKind, FileOwner};
 pub use environment::Environment;
@@ -65,7 +61,7 @@ pub(crate) use regular_file::{keep_within_folder, open_configured, open_named, o
 pub use sandbox_state::{SandboxExtent, SandboxState};
 pub(crate) use secret::{SECRET, conceal, conceal_line, conceal_words, concealed, is_secret_name, shown_value};
 pub use severity::{FailOn, Severity};
-pub(crate) use size::size;
+pub(crate) use size::{counted, size};
 pub(crate) use spelling::{distance_within, nearest, suggestion, suggestion_or_all};
 pub use summary::{ImageSummary, LayerSummary};
 pub(crate) use text::help_line;

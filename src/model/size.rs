@@ -1,4 +1,4 @@
-//! Sizes as reports show them.
+//! Sizes and counts as reports show them.
 
 /// Formats a number of bytes in the largest fitting binary unit: `64 MiB` if that is exact, otherwise rounded down to
 /// one decimal place: `5.4 GiB`.
@@ -11,6 +11,11 @@ pub(crate) fn size(bytes: u64) -> String {
     // Images state their own sizes, so the number may be any.
     let tenths = u128::from(bytes) * 10 / u128::from(unit);
     format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
+
+/// Formats a count with its noun: `1 layer`, `2 layers`.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -84,6 +84,19 @@ impl From<NoFile> for Refusal {
 }
 
 impl RootFs {
+    /// Returns true when a path leads to a regular file that some user may execute.
+    pub fn is_executable(&self, path: &ImagePath) -> bool {
+        self.resolve(path).is_ok_and(|(_, node)| {
+            let node = self.node(node);
+            matches!(node.what, What::File { .. }) && node.mode & 0o111 != 0
+        })
+    }
+
+    /// Returns true when a path leads to anything.
+    pub fn exists(&self, path: &ImagePath) -> bool {
+        self.resolve(path).is_ok()
+    }
+
     /// Returns the path without links if a process may do this with what it leads to.
     pub fn access(&self, who: &Credentials, path: &[u8], access: FileAccess) -> Result<ImagePath, Refusal> {
         let search = |id, names: &[&[u8]]| self.permit(who, id, FileAccess::Execute, || path_of(names));

@@ -1,7 +1,6 @@
 //! The file system that a container would see: ordered layers folded into one tree that records the layer of each file.
 
 mod access;
-mod executable;
 mod fold;
 mod listing;
 pub mod loader;

@@ -4,14 +4,13 @@ mod bootstrap;
 mod conflicts;
 mod describe;
 mod effective;
-mod files;
 mod list;
 mod loopback;
+mod missing;
 mod name;
 mod names;
 mod network;
 mod notes;
-mod plugins;
 mod readings;
 mod running;
 mod value;
@@ -65,8 +64,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     costly_values(&judged, &settings, gap, facts);
     conflicts::produce(&settings, &readers, facts);
     loopback::produce(&settings, facts);
-    files::topology(context, &settings, facts);
-    plugins::produce(context, &judged, gap, facts);
+    missing::topology(context, &settings, facts);
+    missing::plugins(context, &judged, gap, facts);
     notes::produce(&judged, &readers, facts);
     configuration_files(settings, facts);
 }

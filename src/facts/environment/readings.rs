@@ -10,7 +10,7 @@ use super::list::SettingList;
 use super::name::{Family, Name, NameState, Readers, has_torch_row};
 use super::value::Misreading;
 use super::vocabulary::{CostScope, VariableUse};
-use super::{bootstrap, files, network, value};
+use super::{bootstrap, missing, network, value};
 
 /// What the reader of a setting makes of its value; unknown where releases differ and the release is unknown.
 pub(super) fn misreading(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Result<Option<Misreading>, Gap> {
@@ -110,7 +110,7 @@ pub(super) fn refused_values(
     if let Some((text, at)) = bootstrap::refused(&effective, readers.nccl_version.as_ref()) {
         list.push(text, at);
     }
-    if let Some((text, site)) = files::graph(context, &effective) {
+    if let Some((text, site)) = missing::graph(context, &effective) {
         list.push(text, [site]);
     }
     facts.insert(key::ENV_REFUSED_VALUES, list.fact(gap.as_ref()));

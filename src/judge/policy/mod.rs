@@ -3,8 +3,7 @@
 
 mod baseline;
 mod file;
-mod images;
-mod pattern;
+mod patterns;
 mod text;
 mod waiver;
 
@@ -14,7 +13,7 @@ use crate::model::{FailOn, Severity, suggestion};
 
 pub use baseline::Baseline;
 pub use file::schema;
-pub(crate) use pattern::RulePattern;
+pub(crate) use patterns::RulePattern;
 pub use text::{PolicyError, PolicyText};
 pub use waiver::{Subject, Today};
 

@@ -9,8 +9,7 @@ use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 use crate::model::{Digest, DigestError};
 
 use super::file::WaiverEntry;
-use super::images::ImagePatterns;
-use super::pattern::RulePattern;
+use super::patterns::{ImagePatterns, RulePattern};
 
 /// The date that decides which waivers have expired.
 #[derive(Clone, Copy, Debug)]

@@ -7,11 +7,10 @@
 mod binding;
 mod cache;
 mod driver;
-mod level;
-mod mode;
 mod order;
 mod process;
 mod search;
+mod settings;
 mod system;
 mod tokens;
 mod trace;
@@ -22,30 +21,14 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Found, Gap, ImagePath};
 
-use super::{Credentials, NoFile, NodeId, RootFile, RootFs};
+use super::{NoFile, NodeId, RootFile, RootFs};
 
 use cache::{CacheAnswer, LdSoCache};
 
-pub use level::CpuLevel;
-pub use mode::DlopenMode;
 pub use process::{LoadedObject, Process, Requester, Stop};
+pub use settings::{CpuLevel, DlopenMode, LoaderSettings};
 pub use system::is_musl;
 pub use trace::{LoaderSearch, Route, SearchEnd, SearchStep};
-
-/// Loader settings from the environment of a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoaderSettings {
-    /// `LD_LIBRARY_PATH`.
-    pub library_path: Option<String>,
-    /// `LD_PRELOAD`.
-    pub preload: Option<String>,
-    /// `LD_BIND_NOW`, if it is not empty: all functions are bound when their file is loaded.
-    pub bind_now: bool,
-    /// The value of an empty search path element; `None` if unknown.
-    pub working_directory: Option<ImagePath>,
-    /// The user and groups of the process; without them no permission is checked.
-    pub credentials: Option<Credentials>,
-}
 
 /// The subdirectory of a library directory with libraries for certain processors (glibc since 2.33).
 const HWCAPS: &str = "glibc-hwcaps";

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use crate::model::{ElfInfo, Gap, ImagePath, escape};
 
 use super::super::RootFile;
-use super::mode::DlopenMode;
 use super::search::{ElfMachine, Hit, LibraryCandidate};
+use super::settings::DlopenMode;
 use super::system::{self, LoaderSystem};
 use super::{Bound, CpuLevel, Loader, LoaderSearch, Route, SearchEnd, SearchStep, driver, elf};
 

@@ -1,4 +1,4 @@
-//! Patterns for the names of images.
+//! Patterns for the names of images and for the ids of rules.
 
 use globset::{Glob, GlobMatcher};
 
@@ -32,4 +32,21 @@ fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, D
     let glob =
         Glob::new(&text.value).map_err(|error| document.mistake(text, format!("invalid pattern: {}", error.kind())))?;
     Ok(glob.compile_matcher())
+}
+
+/// A rule id, or a prefix such as `area/*` or `area/rdma-*`; `*` for all rules.
+#[derive(Clone, Debug)]
+pub(crate) struct RulePattern(String);
+
+impl RulePattern {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(crate) fn matches(&self, id: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(before) => id.starts_with(before),
+            None => self.0 == id,
+        }
+    }
 }
