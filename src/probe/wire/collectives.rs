@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::speed::Bandwidth;
-use super::{Field, Nullable, PartBody, StepBody};
+use super::{Field, Nullable};
 
 impl Measurement {
     /// Bus bandwidth in bytes per second; `None` if it is not known.
@@ -17,30 +17,6 @@ impl Measurement {
 
 /// The step that runs the collectives over the network only. Its body is also [`CollectivesBody`].
 pub const FORCED_NETWORK: &str = "forced-network";
-
-impl StepBody for CollectivesBody {
-    const STEP: &'static str = "collectives";
-}
-
-impl PartBody for Setup {
-    const KIND: &'static str = "setup";
-}
-
-impl PartBody for Times {
-    const KIND: &'static str = "times";
-}
-
-impl PartBody for PointToPoint {
-    const KIND: &'static str = "point-to-point";
-}
-
-impl PartBody for Measurement {
-    const KIND: &'static str = "measurement";
-}
-
-impl PartBody for WrongValues {
-    const KIND: &'static str = "wrong-values";
-}
 
 /// Preparation of two ranks before their first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -55,7 +31,7 @@ pub enum Preparation {
 objects! {
     /// Result of the ranks.
     #[schemars(rename = "collectives")]
-    pub struct CollectivesBody {
+    pub struct CollectivesBody is step "collectives" {
         pub world_size: Field<i64>,
         pub local_ranks: Field<i64>,
         pub left_out: Field<Vec<LeftOut>>,
@@ -76,7 +52,7 @@ objects! {
     }
 
     /// Setup of the run, and the image's variables that it replaced.
-    pub struct Setup {
+    pub struct Setup is part "setup" {
         pub backend: Field<String>,
         pub world_size: Field<i64>,
         pub first_rank: Field<i64>,
@@ -91,7 +67,7 @@ objects! {
     }
 
     /// Durations of a rank's phases, from its start to its first collectives.
-    pub struct Times {
+    pub struct Times is part "times" {
         pub rank: Field<i64>,
         pub torch_version: Field<String>,
         pub import_seconds: Field<f64>,
@@ -109,7 +85,7 @@ objects! {
     }
 
     /// Cost of the first call between two ranks.
-    pub struct PointToPoint {
+    pub struct PointToPoint is part "point-to-point" {
         pub prepared_by: Field<Preparation>,
         pub ranks: Field<Vec<i64>>,
         pub bytes: Field<i64>,
@@ -121,7 +97,7 @@ objects! {
     }
 
     /// Measurement of an operation at one size. A sample is the seconds per call on the slowest rank.
-    pub struct Measurement {
+    pub struct Measurement is part "measurement" {
         pub operation: Field<String>,
         pub dtype: Field<String>,
         pub ranks: Field<i64>,
@@ -144,7 +120,7 @@ objects! {
     }
 
     /// Wrong values on a rank, and the first of them.
-    pub struct WrongValues {
+    pub struct WrongValues is part "wrong-values" {
         pub rank: Field<i64>,
         pub operation: Field<String>,
         pub bytes: Field<i64>,

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for GpusBody {
-    const STEP: &'static str = "gpus";
-}
+use super::{Field, Nullable};
 
 objects! {
     /// The driver and the GPUs.
     #[schemars(rename = "gpus")]
-    pub struct GpusBody {
+    pub struct GpusBody is step "gpus" {
         pub driver: Field<GpuDriver>,
         pub environment: Field<BTreeMap<String, String>>,
         pub gpus: Field<Vec<GpuState>>,

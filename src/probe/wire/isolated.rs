@@ -1,15 +1,11 @@
 //! The step `isolated`, which ncclcheck runs itself: one container for each GPU.
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for IsolatedBody {
-    const STEP: &'static str = "isolated";
-}
+use super::{Field, Nullable};
 
 objects! {
     /// Results of each arrangement of containers.
     #[schemars(rename = "isolated")]
-    pub struct IsolatedBody {
+    pub struct IsolatedBody is step "isolated" {
         pub gpus: Field<u32>,
         /// Size of the measured all_reduce, in bytes.
         pub bytes: Field<u64>,

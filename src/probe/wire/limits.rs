@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for LimitsBody {
-    const STEP: &'static str = "limits";
-}
+use super::{Field, Nullable};
 
 impl LimitsBody {
     /// Size of /dev/shm in bytes.
@@ -23,7 +19,7 @@ impl LimitsBody {
 objects! {
     /// Limits and resources of the container.
     #[schemars(rename = "limits")]
-    pub struct LimitsBody {
+    pub struct LimitsBody is step "limits" {
         pub shm: Nullable<Shm>,
         pub rlimits: Nullable<BTreeMap<String, Rlimit>>,
         /// Processors that the process may run on.

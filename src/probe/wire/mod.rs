@@ -10,14 +10,27 @@
 )]
 
 /// Declares the objects in bodies. Any field may be missing, and the schema allows no additional ones.
+///
+/// `is step "NAME"` declares the body of a step's result, and `is part "KIND"` that of a partial one.
 macro_rules! objects {
-    ($($(#[$meta:meta])* pub struct $name:ident $fields:tt)*) => {$(
+    (@step $name:ident $step:literal) => {
+        impl $crate::probe::wire::StepBody for $name {
+            const STEP: &'static str = $step;
+        }
+    };
+    (@part $name:ident $kind:literal) => {
+        impl $crate::probe::wire::PartBody for $name {
+            const KIND: &'static str = $kind;
+        }
+    };
+    ($($(#[$meta:meta])* pub struct $name:ident $(is $body:ident $value:literal)? { $($fields:tt)* })*) => {$(
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
         #[serde(default)]
         #[schemars(deny_unknown_fields)]
         #[non_exhaustive]
         $(#[$meta])*
-        pub struct $name $fields
+        pub struct $name { $($fields)* }
+        $(objects!(@$body $name $value);)?
     )*};
 }
 

@@ -3,19 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Field, Nullable, PartBody, StepBody};
-
-impl StepBody for PytorchBody {
-    const STEP: &'static str = "pytorch";
-}
-
-impl PartBody for TorchBuild {
-    const KIND: &'static str = "build";
-}
-
-impl PartBody for MappedLibraries {
-    const KIND: &'static str = "libraries";
-}
+use super::{Field, Nullable};
 
 /// Kind of torch's code that a GPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -40,7 +28,7 @@ pub enum When {
 objects! {
     /// CUDA as PyTorch sees it, and the results on each GPU.
     #[schemars(rename = "pytorch")]
-    pub struct PytorchBody {
+    pub struct PytorchBody is step "pytorch" {
         pub driver: Field<CudaLibrary>,
         pub cuda_available: Field<bool>,
         pub cuda_error: Nullable<String>,
@@ -76,7 +64,7 @@ objects! {
     }
 
     /// Build of torch, which is known even without a GPU.
-    pub struct TorchBuild {
+    pub struct TorchBuild is part "build" {
         pub import_seconds: Field<f64>,
         pub version: Field<String>,
         pub file: Nullable<String>,
@@ -91,7 +79,7 @@ objects! {
     }
 
     /// Shared libraries that the process has mapped.
-    pub struct MappedLibraries {
+    pub struct MappedLibraries is part "libraries" {
         pub when: Field<When>,
         pub paths: Field<Vec<String>>,
         #[serde(skip_serializing_if = "Field::is_absent")]

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for RdmaBody {
-    const STEP: &'static str = "rdma";
-}
+use super::{Field, Nullable};
 
 /// A limit on locked memory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -23,7 +19,7 @@ pub enum MemlockLimit {
 objects! {
     /// RDMA devices, and their prerequisites.
     #[schemars(rename = "rdma")]
-    pub struct RdmaBody {
+    pub struct RdmaBody is step "rdma" {
         pub libibverbs: Field<Libibverbs>,
         pub providers: Field<Providers>,
         pub device_nodes: Field<Vec<RdmaNode>>,

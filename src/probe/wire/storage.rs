@@ -1,15 +1,11 @@
 //! The step `storage`: the folders that training writes to by default.
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for StorageBody {
-    const STEP: &'static str = "storage";
-}
+use super::{Field, Nullable};
 
 objects! {
     /// The folders that training writes to by default.
     #[schemars(rename = "storage")]
-    pub struct StorageBody {
+    pub struct StorageBody is step "storage" {
         pub folders: Field<Vec<UsedFolder>>,
     }
 

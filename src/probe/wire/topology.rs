@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for TopologyBody {
-    const STEP: &'static str = "topology";
-}
+use super::{Field, Nullable};
 
 objects! {
     /// Connections between devices.
     #[schemars(rename = "topology")]
-    pub struct TopologyBody {
+    pub struct TopologyBody is step "topology" {
         pub gpus: Field<Vec<TopologyGpu>>,
         pub nics: Field<Vec<Nic>>,
         pub matrix: Field<Matrix>,

@@ -4,16 +4,12 @@ use std::collections::BTreeMap;
 
 use super::collectives::UncleanExit;
 use super::events::StepFailure;
-use super::{Field, Nullable, StepBody};
-
-impl StepBody for WhatIfBody {
-    const STEP: &'static str = "what-if";
-}
+use super::{Field, Nullable};
 
 objects! {
     /// Measurements by variant.
     #[schemars(rename = "what-if")]
-    pub struct WhatIfBody {
+    pub struct WhatIfBody is step "what-if" {
         pub world_size: Field<i64>,
         pub local_ranks: Field<i64>,
         pub operation: Field<String>,
