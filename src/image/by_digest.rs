@@ -6,7 +6,7 @@ use super::layers;
 use super::medium::Medium;
 use super::oci::Finder;
 use super::plan::{ImagePlan, LayerLocation};
-use super::scanned::ScannedLayer;
+use super::scanned::ScannedLayers;
 use super::target::Selector;
 use super::{ImageError, Request, ScanContext};
 
@@ -36,12 +36,7 @@ impl<S: Source> Medium for ByDigest<S> {
         Finder::plans(&self.source, self.selector.as_ref(), &request.choice, &request.limits)
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        _request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, _request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         let open = |location: &LayerLocation| match location.blob() {
             Some(blob) => Ok((self.source.open(&blob)?, Some(blob.size))),
             None => Err(SourceError::invalid("a layer without a digest")),

@@ -13,7 +13,7 @@ use crate::model::{BlobRef, Hasher};
 use unpack::pipe::with_watched_pipe;
 
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
-use super::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
+use super::scanned::{KeptUnder, ScannedLayer, ScannedLayers, cached, keep, promised, verify_diff_id};
 use super::texts::KeptTexts;
 use super::{ImageError, ScanContext};
 
@@ -25,7 +25,7 @@ pub(super) fn scan<'s>(
     plan: &ImagePlan,
     open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
     context: ScanContext<'_>,
-) -> Result<Vec<ScannedLayer>, ImageError> {
+) -> ScannedLayers {
     let count = plan.layers.len();
     let mut waiting: Vec<(usize, &PlannedLayer)> = Vec::new();
     for (index, layer) in plan.layers.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::image::source::SourceError;
 
 use super::needs::PlaceNeeds;
 use super::plan::ImagePlan;
-use super::scanned::ScannedLayer;
+use super::scanned::ScannedLayers;
 use super::target::Target;
 use super::{ImageError, Request, ScanContext};
 
@@ -33,12 +33,7 @@ pub(super) trait Medium {
     fn plans(&mut self, request: &Request, context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError>;
 
     /// Scans the layers of one planned image and returns them in order. Remarks on all layers become notes of the plan.
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError>;
+    fn scan(&self, plan: &mut ImagePlan, request: &Request, context: ScanContext<'_>) -> ScannedLayers;
 }
 
 /// Opens the medium that a target names.

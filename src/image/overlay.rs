@@ -8,7 +8,7 @@ use crate::model::Digest;
 
 use super::layers::describe;
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
-use super::scanned::ScannedLayer;
+use super::scanned::{ScannedLayer, ScannedLayers};
 use super::{ImageError, ScanContext};
 
 /// A layer in a folder.
@@ -17,11 +17,7 @@ pub(super) fn folder_layer(path: PathBuf, diff_id: Digest) -> PlannedLayer {
 }
 
 /// Scans the layers of a plan, all of which are folders: of an overlayfs with these marks, or whole.
-pub(super) fn scan_folders(
-    plan: &ImagePlan,
-    marks: Option<OverlayMarks>,
-    context: ScanContext<'_>,
-) -> Result<Vec<ScannedLayer>, ImageError> {
+pub(super) fn scan_folders(plan: &ImagePlan, marks: Option<OverlayMarks>, context: ScanContext<'_>) -> ScannedLayers {
     let count = plan.layers.len();
     let scan = |(index, layer): (usize, &PlannedLayer)| {
         let what = describe(index, count, layer);

@@ -9,7 +9,7 @@ use crate::layer::scan::scan_folder;
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
 use super::needs::PlaceNeeds;
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
-use super::scanned::ScannedLayer;
+use super::scanned::{ScannedLayer, ScannedLayers};
 use super::target::Target;
 use super::{ImageError, Request, ScanContext, names};
 
@@ -60,12 +60,7 @@ impl Medium for RootFolder {
         }])
     }
 
-    fn scan(
-        &self,
-        _plan: &mut ImagePlan,
-        _request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, _plan: &mut ImagePlan, _request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         let meter = context.progress.begin(&self.name, None);
         let scan = scan_folder(&self.path, context.tree(&*meter));
         let scan = scan.map_err(|error| ImageError::Layer { layer: self.name.clone(), error })?;

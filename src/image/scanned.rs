@@ -10,6 +10,9 @@ use crate::model::{BlobRef, Digest, Gap, help_line};
 use super::plan::{LayerLocation, PlannedLayer};
 use super::{ImageError, ScanContext};
 
+/// The layers of an image, lowest first.
+pub(super) type ScannedLayers = Result<Vec<ScannedLayer>, ImageError>;
+
 /// A layer that was scanned, with its verification.
 #[derive(Clone, Debug)]
 pub(super) struct ScannedLayer {

@@ -10,7 +10,7 @@ use crate::image::layout::LayoutFiles;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::needs::PlaceNeeds;
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
-use crate::image::scanned::ScannedLayer;
+use crate::image::scanned::ScannedLayers;
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, Target, available, is_same_name};
 use crate::image::{ImageError, PlatformChoice, Request, ScanContext, layers};
@@ -52,12 +52,7 @@ impl Medium for DockerArchive {
         plans(&self.files, Some(&self.name), self.selector.as_ref(), &request.choice, &request.limits)
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        _request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, _request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         let open = |location: &LayerLocation| {
             let LayerLocation::Member(path) = location else {
                 return Err(SourceError::invalid("a layer without a name"));

@@ -4,7 +4,7 @@ use crate::image::by_digest::ByDigest;
 use crate::image::layout::ImageLayout;
 use crate::image::medium::Medium;
 use crate::image::plan::ImagePlan;
-use crate::image::scanned::ScannedLayer;
+use crate::image::scanned::ScannedLayers;
 use crate::image::source::SourceErrorKind;
 use crate::image::{ImageError, Request, ScanContext};
 
@@ -43,12 +43,7 @@ impl Medium for DualArchive {
         plans
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         self.used().scan(plan, request, context)
     }
 }

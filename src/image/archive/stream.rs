@@ -10,7 +10,7 @@ use crate::image::layout::{ImageLayout, LayoutFiles, OpenedFile, blob_path};
 use crate::image::medium::Medium;
 use crate::image::oci::Finder;
 use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer, over};
-use crate::image::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
+use crate::image::scanned::{KeptUnder, ScannedLayer, ScannedLayers, cached, keep, promised, verify_diff_id};
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
 use crate::image::texts::KeptTexts;
@@ -102,12 +102,7 @@ impl Medium for Stream {
         }
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        _request: &Request,
-        _context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, _request: &Request, _context: ScanContext<'_>) -> ScannedLayers {
         let count = plan.layers.len();
         let layers = plan.layers.iter().enumerate();
         layers.map(|(index, layer)| self.archive.scanned(layer, &describe(index, count, layer))).collect()

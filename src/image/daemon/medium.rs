@@ -5,7 +5,7 @@ use crate::image::archive::stream::Stream;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::needs::PlaceNeeds;
 use crate::image::plan::ImagePlan;
-use crate::image::scanned::ScannedLayer;
+use crate::image::scanned::ScannedLayers;
 use crate::image::source::SourceError;
 use crate::image::target::Target;
 use crate::image::{ImageError, PlatformChoice, Request, ScanContext};
@@ -115,12 +115,7 @@ impl Medium for EngineImage {
         Ok(plans.into_iter().map(|plan| self.without_export(plan)).collect())
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         match &self.opened {
             Some(OpenedImage::Stored(stored)) => stored.scan(plan, context),
             Some(OpenedImage::Exported(stream)) => stream.scan(plan, request, context),

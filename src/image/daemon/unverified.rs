@@ -3,7 +3,7 @@
 use crate::image::medium::Medium;
 use crate::image::overlay::{folder_layer, scan_folders};
 use crate::image::plan::{ImagePlan, check_platform};
-use crate::image::scanned::ScannedLayer;
+use crate::image::scanned::ScannedLayers;
 use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::OverlayMarks;
 
@@ -27,12 +27,7 @@ impl Medium for FolderImage {
         Ok(vec![plan])
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        _request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, _request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         scan_folders(plan, Some(OverlayMarks::Trusted), context)
     }
 }

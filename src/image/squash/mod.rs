@@ -21,7 +21,7 @@ use crate::model::{Found, Gap, ImageConfig, ImagePath, Platform, open_regular};
 
 use super::medium::Medium;
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer, check_platform};
-use super::scanned::ScannedLayer;
+use super::scanned::{ScannedLayer, ScannedLayers};
 use super::{ImageError, Request, ScanContext};
 
 /// A squashfs file system in a file.
@@ -91,12 +91,7 @@ impl Medium for SquashImage {
         Ok(vec![plan])
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         let meter = context.progress.begin(&self.name, None);
         let mut image = self.open(request).map_err(|error| self.failure(error))?;
         let scan = scan_squashfs(&mut image, &self.name, context.tree(&*meter));

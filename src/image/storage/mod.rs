@@ -15,7 +15,7 @@ use super::needs::{ImageNeeds, PlaceNeeds};
 use super::oci::Finder;
 use super::overlay::scan_folders;
 use super::plan::{ImagePlan, LayerLocation, check_platform};
-use super::scanned::ScannedLayer;
+use super::scanned::ScannedLayers;
 use super::source::SourceError;
 use super::target::Target;
 use super::{ImageError, Request, ScanContext};
@@ -170,12 +170,7 @@ impl Medium for StorageImage {
         Ok(plans)
     }
 
-    fn scan(
-        &self,
-        plan: &mut ImagePlan,
-        _request: &Request,
-        context: ScanContext<'_>,
-    ) -> Result<Vec<ScannedLayer>, ImageError> {
+    fn scan(&self, plan: &mut ImagePlan, _request: &Request, context: ScanContext<'_>) -> ScannedLayers {
         let marks = (self.store.driver == StorageDriver::Overlay).then_some(self.marks);
         scan_folders(plan, marks, context).map_err(|error| match error {
             ImageError::Layer { layer, error: ScanError::Read(error) } if is_refused(&error, self.marks) => {

@@ -15,9 +15,9 @@ use serde::de::IgnoredAny;
 use crate::image::go_json::parse_document;
 use crate::image::oci::Finder;
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure};
-use crate::image::scanned::ScannedLayer;
+use crate::image::scanned::ScannedLayers;
 use crate::image::source::{Source as _, SourceError};
-use crate::image::{ImageError, Request, ScanContext, layers};
+use crate::image::{Request, ScanContext, layers};
 use crate::model::{BlobRef, Digest};
 
 use super::Engine;
@@ -111,7 +111,7 @@ impl StoredImage {
     }
 
     /// Scans the layers of a plan.
-    pub(super) fn scan(&self, plan: &ImagePlan, context: ScanContext<'_>) -> Result<Vec<ScannedLayer>, ImageError> {
+    pub(super) fn scan(&self, plan: &ImagePlan, context: ScanContext<'_>) -> ScannedLayers {
         let contents = self.contents(context);
         let open = |location: &LayerLocation| {
             let blob = location.blob().ok_or_else(|| SourceError::invalid("a layer without a digest"))?;
