@@ -2,38 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Fact;
+use crate::model::{Fact, is_among};
 
 use super::HostTree;
 
 /// Modules to look for.
-const NAMES: &[&str] = &[
-    "nvidia",
-    "nvidia_uvm",
-    "nvidia_modeset",
-    "nvidia_drm",
-    "nvidia_peermem",
-    "nv_peer_mem",
-    "nvidia_fs",
-    "gdrdrv",
-    "efa_nv_peermem",
-    "nouveau",
-    "ib_core",
-    "ib_uverbs",
-    "ib_umad",
-    "ib_ipoib",
-    "rdma_cm",
-    "rdma_ucm",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx4_ib",
-    "efa",
-    "irdma",
-    "bnxt_re",
-    "mana_ib",
-    "rdma_rxe",
-    "siw",
-];
+const NAMES: &str = "nvidia nvidia_uvm nvidia_modeset nvidia_drm nvidia_peermem nv_peer_mem nvidia_fs gdrdrv \
+    efa_nv_peermem nouveau ib_core ib_uverbs ib_umad ib_ipoib rdma_cm rdma_ucm mlx5_core mlx5_ib mlx4_ib efa irdma \
+    bnxt_re mana_ib rdma_rxe siw";
 
 /// Loaded kernel modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +41,7 @@ impl Modules {
 
     pub(super) fn collect(tree: &HostTree) -> Self {
         let loaded = tree.names("/sys/module").map(|there| {
-            let ours = there.into_iter().filter(|name| NAMES.contains(&name.as_str()));
+            let ours = there.into_iter().filter(|name| is_among(name, NAMES));
             ours.map(|name| Module { version: tree.text(&format!("/sys/module/{name}/version")), name }).collect()
         });
         Self { loaded, peer_memory: tree.names("/sys/kernel/mm/memory_peers") }

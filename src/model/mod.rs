@@ -64,7 +64,7 @@ pub use severity::{FailOn, Severity};
 pub(crate) use size::{counted, size};
 pub(crate) use spelling::{distance_within, nearest, suggestion, suggestion_or_all};
 pub use summary::{ImageSummary, LayerSummary};
-pub(crate) use text::help_line;
 pub use text::{command_guard, escape, printable, printable_lines, printable_message};
+pub(crate) use text::{help_line, is_among};
 pub use version::Version;
 pub(crate) use write_target::WriteTarget;

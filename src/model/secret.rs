@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value as Json;
 
-use super::Value;
+use super::{Value, is_among};
 
 /// What stands in the place of a secret.
 pub(crate) const SECRET: &str = "<secret>";
@@ -130,30 +130,26 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     let is_secret = |(index, word): (usize, &&str)| {
         let before = index.checked_sub(1).and_then(|index| words.get(index)).copied();
         let is_last = index + 1 == words.len();
-        let is_public = before.is_some_and(|before| is_one_of(before, PUBLIC_KINDS));
+        let is_public = before.is_some_and(|before| is_among(before, PUBLIC_KINDS));
         match *word {
             "AUTH" | "SIG" => is_last,
             "KEY" | "KEYS" => {
-                let is_of_secrets = before.is_some_and(|before| is_one_of(before, SECRET_KEYS));
+                let is_of_secrets = before.is_some_and(|before| is_among(before, SECRET_KEYS));
                 is_of_secrets || (is_variable && is_last && before.is_some() && !is_public && *word == "KEY")
             }
             // `N_PASS` and `two-pass` count.
-            "PASS" => !before.is_some_and(|before| is_one_of(before, "MULTI N NUM ONE SINGLE TWO")),
+            "PASS" => !before.is_some_and(|before| is_among(before, "MULTI N NUM ONE SINGLE TWO")),
             // A personal access token. NCCL's PAT is an algorithm.
             "PAT" => is_last && before.is_some(),
             "PWD" => is_last && before.is_some_and(|before| before != "OLD"),
             "TOKEN" => !is_public && (is_variable || is_last),
-            _ => is_one_of(word, WORDS) || ENDS.split(' ').any(|end| word.ends_with(end)),
+            _ => is_among(word, WORDS) || ENDS.split(' ').any(|end| word.ends_with(end)),
         }
     };
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let is_about = words.len() > 1 && (is_one_of(last, ABOUT) || is_one_of(first, SWITCHES));
+    let is_about = words.len() > 1 && (is_among(last, ABOUT) || is_among(first, SWITCHES));
     // `AWS_ACCESS_KEY_ID`
     (!is_about || words.ends_with(&["ACCESS", "KEY", "ID"])) && words.iter().enumerate().any(is_secret)
-}
-
-fn is_one_of(word: &str, list: &str) -> bool {
-    list.split(' ').any(|other| other == word)
 }
 
 /// The words of a name in upper case, without digits at their ends: those of `HF_TOKEN2`, of `api-key` and of `authToken`.

@@ -136,6 +136,11 @@ fn is_plain(c: char) -> bool {
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Returns true if a word is one of those in a list that blanks separate.
+pub(crate) fn is_among(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|one| one == word)
+}
+
 /// Formats the `help:` line below an error; empty without a hint.
 pub(crate) fn help_line(hint: Option<&str>) -> String {
     hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()

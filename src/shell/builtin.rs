@@ -6,35 +6,18 @@ mod getopts;
 mod options;
 mod print;
 
-use crate::model::Gap;
+use crate::model::{Gap, is_among};
 
 use super::evaluate::{Evaluator, Flow, Surroundings};
 use super::state::{Field, ShellKind, ShellState};
 use super::word::{Word, name_length};
 
 /// Commands that change nothing which is read here, and succeed.
-const IDLE: &[&str] = &[
-    ":", "true", "umask", "ulimit", "hash", "trap", "wait", "jobs", "disown", "bg", "fg", "history", "bind", "complete",
-];
+const IDLE: &str = ": true umask ulimit hash trap wait jobs disown bg fg history bind complete";
 
 /// Commands of bash alone.
-const OF_BASH: &[&str] = &[
-    "source",
-    "declare",
-    "typeset",
-    "shopt",
-    "let",
-    "mapfile",
-    "readarray",
-    "pushd",
-    "popd",
-    "builtin",
-    "enable",
-    "disown",
-    "history",
-    "bind",
-    "complete",
-];
+const OF_BASH: &str = "source declare typeset shopt let mapfile readarray pushd popd builtin enable disown history \
+    bind complete";
 
 /// A command after the expansion of its words.
 pub(super) struct BuiltinCall<'a> {
@@ -49,12 +32,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// Runs a command of the shell; `None` if it is none.
     pub(super) fn builtin(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Option<Flow> {
         let name = call.name;
-        if state.kind == ShellKind::Posix && OF_BASH.contains(&name) {
+        if state.kind == ShellKind::Posix && is_among(name, OF_BASH) {
             return None;
         }
         let mut status = Some(0);
         match name {
-            _ if IDLE.contains(&name) => {}
+            _ if is_among(name, IDLE) => {}
             "false" => status = Some(1),
             "echo" => self.echo(state, call),
             "printf" => self.printf(state, call),

@@ -1,5 +1,7 @@
 //! Statements of startup code that change where modules come from, and those that certainly do not.
 
+use crate::model::is_among;
+
 use super::super::pattern;
 use super::expression::{CodeScope, split, string, strings};
 
@@ -45,22 +47,8 @@ pattern!(COVERAGE, r"^exec\(.*coverage\.process_startup\(\).*\)$");
 const TOOLS: &[&str] = &["_distutils_hack", "_virtualenv", "apport_python_hook", "coverage"];
 
 /// Modules of the standard library.
-const STANDARD: &[&str] = &[
-    "builtins",
-    "importlib",
-    "importlib.machinery",
-    "importlib.util",
-    "io",
-    "logging",
-    "os",
-    "os.path",
-    "pathlib",
-    "re",
-    "site",
-    "sys",
-    "types",
-    "warnings",
-];
+const STANDARD: &str = "builtins importlib importlib.machinery importlib.util io logging os os.path pathlib re site \
+    sys types warnings";
 
 /// Statements that leave the search for modules as it is.
 const HARMLESS_CALLS: &[&str] = &["pass", "apport_python_hook.install()", "coverage.process_startup()"];
@@ -127,7 +115,7 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     if let Some(captures) = IMPORT.captures(bytes) {
         let names = group(&captures, 1)?;
         let modules = names.split(',').filter_map(|name| name.split_whitespace().next());
-        let modules: Vec<_> = modules.filter(|name| !STANDARD.contains(name)).collect();
+        let modules: Vec<_> = modules.filter(|name| !is_among(name, STANDARD)).collect();
         let is_known = |name: &&str| TOOLS.contains(name) || name.starts_with("__editable___");
         let needs = || modules.iter().map(|name| PathEffect::Needs((*name).to_owned())).collect();
         return modules.iter().all(is_known).then(needs);

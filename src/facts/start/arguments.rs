@@ -1,6 +1,6 @@
 //! Options of programs that start another program, in the words of a command.
 
-use crate::model::Gap;
+use crate::model::{Gap, is_among};
 use crate::shell::Field;
 
 /// The words of a command that are still to be read.
@@ -34,11 +34,6 @@ impl OptionTable {
             _ => false,
         }
     }
-}
-
-/// True if a word is one of those in a list that blanks separate.
-pub(super) fn is_among(word: &str, list: &str) -> bool {
-    list.split_ascii_whitespace().any(|one| one == word)
 }
 
 /// An option and its value.

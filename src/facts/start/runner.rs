@@ -11,11 +11,11 @@ mod script;
 mod surroundings;
 mod wrapped;
 
-use crate::model::{Gap, ImagePath};
+use crate::model::{Gap, ImagePath, is_among};
 use crate::rootfs::RootFs;
 use crate::shell::{Evaluator, Field, ShellSource, ShellState, StartMark, Surroundings as _};
 
-use super::arguments::{Words, is_among};
+use super::arguments::Words;
 use super::call::{PythonCall, PythonTarget};
 use super::interpreter::{PythonArguments, arguments, launched};
 use super::state::ProcessState;

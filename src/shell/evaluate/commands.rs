@@ -1,5 +1,7 @@
 //! Simple commands: by their names, functions, commands of the shell, and programs.
 
+use crate::model::is_among;
+
 use super::super::builtin::BuiltinCall;
 use super::super::state::{Field, ShellState, counted};
 use super::super::syntax::Redirected;
@@ -8,51 +10,12 @@ use super::nested::restore;
 use super::{Evaluator, Flow, ProgramCall, Surroundings};
 
 /// Programs that change no file whose name is among their words.
-const READERS: &[&str] = &[
-    "ls",
-    "cat",
-    "grep",
-    "egrep",
-    "stat",
-    "du",
-    "df",
-    "head",
-    "tail",
-    "wc",
-    "id",
-    "whoami",
-    "groups",
-    "uname",
-    "date",
-    "sleep",
-    "hostname",
-    "nvidia-smi",
-    "which",
-    "env",
-    "nproc",
-    "chown",
-    "chmod",
-    "chgrp",
-    "ldconfig",
-    "exec",
-    "command",
-    "dirname",
-    "basename",
-    "realpath",
-    "readlink",
-    "sort",
-    "cut",
-    "tr",
-    "find",
-    "test",
-    "ulimit",
-    "python",
-    "python3",
-    "torchrun",
-];
+const READERS: &str = "ls cat grep egrep stat du df head tail wc id whoami groups uname date sleep hostname \
+    nvidia-smi which env nproc chown chmod chgrp ldconfig exec command dirname basename realpath readlink sort cut \
+    tr find test ulimit python python3 torchrun";
 
 /// Programs that fail only where the script's author expects them to work.
-const DEPENDABLE: &[&str] = &["mkdir", "touch", "chmod", "chown", "ln", "rm", "sleep", "date"];
+const DEPENDABLE: &str = "mkdir touch chmod chown ln rm sleep date";
 
 impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn simple(&mut self, state: &mut ShellState, words: &[Word], has_input: bool, line: usize) -> Flow {
@@ -203,9 +166,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 }
                 Err(gap) => state.started = Err(gap),
             }
-            state.status = DEPENDABLE.contains(&name).then_some(0);
+            state.status = is_among(name, DEPENDABLE).then_some(0);
         }
-        if !READERS.contains(&name) {
+        if !is_among(name, READERS) {
             self.spend_on_list(fields.len() * state.touched.len());
             for text in fields.iter().skip(1).flatten() {
                 Self::touch(state, text);

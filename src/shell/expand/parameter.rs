@@ -1,6 +1,6 @@
 //! Parameters: their values, and what stands in for a missing one (POSIX, "Parameter Expansion").
 
-use crate::model::Gap;
+use crate::model::{Gap, is_among};
 
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::state::{ShellKind, ShellState, ShellValue};
@@ -157,29 +157,9 @@ fn is_there(value: &Expanded, has_colon: bool) -> Option<bool> {
 
 /// True for a variable that the shell itself sets.
 pub(in crate::shell) fn is_of_shell(name: &str, kind: ShellKind) -> bool {
-    const BOTH: &[&str] = &["PPID", "OPTIND", "OPTARG", "PS2", "PS4", "LINENO", "OLDPWD", "_"];
-    const BASH: &[&str] = &[
-        "UID",
-        "EUID",
-        "GROUPS",
-        "RANDOM",
-        "SRANDOM",
-        "SECONDS",
-        "HOSTNAME",
-        "HOSTTYPE",
-        "MACHTYPE",
-        "OSTYPE",
-        "SHELLOPTS",
-        "SHLVL",
-        "SHELL",
-        "DIRSTACK",
-        "PIPESTATUS",
-        "FUNCNAME",
-        "EPOCHSECONDS",
-        "EPOCHREALTIME",
-        "TERM",
-        "COMP_WORDBREAKS",
-    ];
-    BOTH.contains(&name)
-        || (kind == ShellKind::Bash && (BASH.contains(&name) || (name.starts_with("BASH") && name != "BASH_ENV")))
+    const BOTH: &str = "PPID OPTIND OPTARG PS2 PS4 LINENO OLDPWD _";
+    const BASH: &str = "UID EUID GROUPS RANDOM SRANDOM SECONDS HOSTNAME HOSTTYPE MACHTYPE OSTYPE SHELLOPTS SHLVL \
+        SHELL DIRSTACK PIPESTATUS FUNCNAME EPOCHSECONDS EPOCHREALTIME TERM COMP_WORDBREAKS";
+    is_among(name, BOTH)
+        || (kind == ShellKind::Bash && (is_among(name, BASH) || (name.starts_with("BASH") && name != "BASH_ENV")))
 }

@@ -1,9 +1,10 @@
 //! Programs that start another program with the same variables, apart from those that they set by an option.
 
+use crate::model::is_among;
 use crate::shell::{Field, ShellKind, ShellState};
 
 use super::super::arguments::OptionTable::{self, Valued};
-use super::super::arguments::{Words, is_among, known};
+use super::super::arguments::{Words, known};
 use super::{Outcome, Runner, Start};
 
 /// A program that starts the command behind its own options.
