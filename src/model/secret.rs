@@ -41,7 +41,6 @@ const PUBLIC: &[&str] = &["", "true", "false", "yes", "no", "on", "off", "none",
 macro_rules! pattern {
     ($(#[$about:meta])* $name:ident, $text:expr) => {
         $(#[$about])*
-        #[expect(clippy::expect_used, reason = "a constant pattern, compiled by every test")]
         static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($text).expect("a valid pattern"));
     };
 }
@@ -56,8 +55,8 @@ pattern!(
 );
 
 pattern!(
-    /// A value at the start of a text: quoted, in escaped quotes, cut off, an object, a substitution, or up to what ends a word of a
-    /// shell or a URL. A word may have quoted parts.
+    /// A value at the start of a text: quoted, in escaped quotes, cut off, an object, a substitution, or up to what ends a
+    /// word of a shell or a URL. A word may have quoted parts.
     VALUE,
     concat!(
         r#"^(?:\\+"[^"]*"?|\\+'[^']*'?|(?:"(?:[^"\\]|\\.)*"|'[^']*')(?:"[A-Za-z0-9$_][^"]*"|'[A-Za-z0-9$_][^']*')*"#,
