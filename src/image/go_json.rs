@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
-use serde_json::{Error, Number};
+use serde_json::{Error, Value};
 
 use crate::model::without_content;
 
@@ -34,10 +34,8 @@ pub(super) fn parse_changed<T: DeserializeOwned>(bytes: &[u8], change: impl FnOn
 /// A JSON value that keeps every key.
 #[derive(Debug)]
 pub(super) enum Json {
-    Null,
-    Bool(bool),
-    Number(Number),
-    Text(String),
+    /// A text, a number, a truth value or `null`.
+    Scalar(Value),
     List(Vec<Json>),
     Object(Vec<(String, Json)>),
 }
@@ -50,7 +48,7 @@ impl Json {
             if let Self::Object(entries) = value
                 && !entries.iter().any(|(key, _)| is_field(key, field))
             {
-                entries.push((field.to_owned(), Self::Text(text.to_owned())));
+                entries.push((field.to_owned(), Self::Scalar(text.into())));
             }
         }
     }
@@ -83,32 +81,27 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
+        Ok(Json::Scalar(Value::Null))
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
+        Ok(Json::Scalar(value.into()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
+        Ok(Json::Scalar(value.into()))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
+        Ok(Json::Scalar(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        // JSON has no number that is not finite.
-        Ok(Number::from_f64(value).map_or(Json::Null, Json::Number))
+        Ok(Json::Scalar(value.into()))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::Text(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Json, E> {
-        Ok(Json::Text(text))
+        Ok(Json::Scalar(text.into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
@@ -141,10 +134,7 @@ impl<'de> Deserializer<'de> for Json {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
-            Self::Null => visitor.visit_unit(),
-            Self::Bool(value) => visitor.visit_bool(value),
-            Self::Number(number) => number.deserialize_any(visitor),
-            Self::Text(text) => visitor.visit_string(text),
+            Self::Scalar(value) => value.deserialize_any(visitor),
             Self::List(items) => visit_all(items, visitor),
             Self::Object(entries) => {
                 let mut map = MapDeserializer::new(entries.into_iter());
@@ -175,14 +165,14 @@ impl<'de> Deserializer<'de> for Json {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
-            Self::Null => visit_all(Vec::new(), visitor),
+            Self::Scalar(Value::Null) => visit_all(Vec::new(), visitor),
             other => other.deserialize_any(visitor),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
-            Self::Null => visitor.visit_none(),
+            Self::Scalar(Value::Null) => visitor.visit_none(),
             other => visitor.visit_some(other),
         }
     }

@@ -75,7 +75,7 @@ enum Described {
 }
 
 impl<'a> Finder<'a> {
-    /// Plans the requested images. The error is [`SourceError::NotFound`] if the source has none of them.
+    /// Plans the requested images. The error is [`SourceErrorKind::NotFound`] if the source has none of them.
     pub(super) fn plans(
         source: &'a dyn Source,
         selector: Option<&Selector>,

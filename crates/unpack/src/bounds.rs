@@ -12,6 +12,7 @@ use std::slice::SliceIndex;
 pub(crate) struct BoundsError;
 
 impl BoundsError {
+    /// What a stream that ends with it says.
     pub(crate) const TEXT: &str = "the decoder accessed a buffer out of bounds";
 
     /// Returns the error; panics in debug builds. Inlined, since even a call that is never made would cost the inner loop

@@ -112,7 +112,7 @@ impl Item {
 }
 
 /// Plans the requested images of an archive. `reference` names the archive, if it can be followed by a selector. The
-/// error is [`SourceError::NotFound`] if the archive has none of them.
+/// error is [`SourceErrorKind::NotFound`](crate::image::source::SourceErrorKind::NotFound) if the archive has none of them.
 pub(super) fn plans(
     files: &dyn LayoutFiles,
     reference: Option<&str>,

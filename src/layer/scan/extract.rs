@@ -48,7 +48,7 @@ pub(super) trait FileContent {
     type Error;
 
     /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file. In a
-    /// hole, which reads as zeros, the bytes may begin after `place`; those of a medium that can only read on, before it.
+    /// hole, which reads as zeros, the bytes may begin after `place`. A medium that can only read on returns what comes next.
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
 
     /// Returns the bytes of a range, fewer at the end of the file, and begins again: the next read may be anywhere.
