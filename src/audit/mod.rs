@@ -36,7 +36,7 @@ pub use judged::{BlamedLayer, ItemFinding, ItemResult, ItemUnavailable};
 pub use judging::AuditRules;
 pub use owners::repository;
 pub use plan::{AuditChunk, AuditPlan, write_plan};
-pub use shard::{Shard, ShardError};
+pub use shard::Shard;
 pub use status::AuditStatus;
 
 use retried::retried;

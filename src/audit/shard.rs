@@ -16,11 +16,6 @@ pub struct Shard {
     pub count: usize,
 }
 
-/// An invalid shard.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ShardError(String);
-
 impl Shard {
     /// The whole plan.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
@@ -31,10 +26,10 @@ impl Shard {
     ///
     /// # Errors
     /// A variable has no number, or the index of an Indexed Job comes without a count.
-    pub fn of_environment(environment: &Environment, count: Option<usize>) -> Result<Self, ShardError> {
-        let number = |name: &str| -> Result<Option<usize>, ShardError> {
+    pub fn of_environment(environment: &Environment, count: Option<usize>) -> Result<Self, String> {
+        let number = |name: &str| -> Result<Option<usize>, String> {
             let Some(text) = environment.get(name) else { return Ok(None) };
-            text.parse().map(Some).map_err(|_number| ShardError(format!("{name}={text} is not a number")))
+            text.parse().map(Some).map_err(|_number| format!("{name}={text} is not a number"))
         };
         if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
             // Arrays begin at any number, and may have gaps: a task outside of the count helps with any part.
@@ -44,7 +39,7 @@ impl Shard {
         }
         if let Some(index) = number("JOB_COMPLETION_INDEX")? {
             let why = "JOB_COMPLETION_INDEX is set, but not the number of completions: add --shards N";
-            let count = count.ok_or_else(|| ShardError(why.to_owned()))?.max(1);
+            let count = count.ok_or_else(|| why.to_owned())?.max(1);
             return Ok(Self { index: index % count, count });
         }
         if let (Some(index), Some(total)) = (number("CI_NODE_INDEX")?, number("CI_NODE_TOTAL")?) {
@@ -80,13 +75,13 @@ fn weight(chunk: &AuditChunk) -> u128 {
 }
 
 impl FromStr for Shard {
-    type Err = ShardError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ShardError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let parsed = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
         match parsed {
             Some((index, count)) if index < count => Ok(Self { index, count }),
-            _ => Err(ShardError(format!("'{text}' is not a shard: expected K/N with K from 0 to N-1, such as 0/8"))),
+            _ => Err(format!("'{text}' is not a shard: expected K/N with K from 0 to N-1, such as 0/8")),
         }
     }
 }
@@ -97,7 +92,7 @@ mod tests {
 
     fn of(variables: &[(&str, &str)], count: Option<usize>) -> Result<(usize, usize), String> {
         let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let shard = Shard::of_environment(&environment, count).map_err(|error| error.to_string())?;
+        let shard = Shard::of_environment(&environment, count)?;
         Ok((shard.index, shard.count))
     }
 
@@ -126,7 +121,7 @@ mod tests {
     fn shards_are_parsed() {
         assert_eq!("2/8".parse(), Ok(Shard { index: 2, count: 8 }));
         for text in ["8/8", "1", "a/2", "-1/3", ""] {
-            assert!(text.parse::<Shard>().unwrap_err().to_string().contains("K/N"));
+            assert!(text.parse::<Shard>().unwrap_err().contains("K/N"));
         }
     }
 }

@@ -69,10 +69,10 @@ impl From<Arch> for (u32, Variant) {
 }
 
 impl TryFrom<(u32, Variant)> for Arch {
-    type Error = ArchError;
+    type Error = String;
 
-    fn try_from((number, variant): (u32, Variant)) -> Result<Self, ArchError> {
-        Self::new(number, variant).ok_or_else(|| ArchError(number.to_string()))
+    fn try_from((number, variant): (u32, Variant)) -> Result<Self, String> {
+        Self::new(number, variant).ok_or_else(|| invalid_arch(&number.to_string()))
     }
 }
 
@@ -88,16 +88,11 @@ impl fmt::Display for Arch {
     }
 }
 
-/// An invalid architecture.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid GPU architecture '{0}': expected one such as sm_90 or sm_90a")]
-pub struct ArchError(String);
-
 /// Parses `sm_90a`.
 impl FromStr for Arch {
-    type Err = ArchError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ArchError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let arch = text.strip_prefix("sm_").and_then(|name| {
             let (number, variant) = match name.as_bytes().last()? {
                 b'a' => (name.strip_suffix('a')?, Variant::Specific),
@@ -106,8 +101,12 @@ impl FromStr for Arch {
             };
             Self::new(number.parse().ok()?, variant)
         });
-        arch.ok_or_else(|| ArchError(text.to_owned()))
+        arch.ok_or_else(|| invalid_arch(text))
     }
+}
+
+fn invalid_arch(text: &str) -> String {
+    format!("invalid GPU architecture '{text}': expected one such as sm_90 or sm_90a")
 }
 
 /// GPU code in one file.

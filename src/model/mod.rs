@@ -44,7 +44,7 @@ pub use entry::{Entry, EntryKind, FileOwner};
 pub use environment::Environment;
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{BuildOptions, CompatNote, Found, NcclStrings};
-pub use gpu::{Arch, ArchError, GpuCode, PtxVersion, Variant};
+pub use gpu::{Arch, GpuCode, PtxVersion, Variant};
 pub use host::{Class, Fabric, Gpu, Host, Nic};
 pub use io_text::cause;
 pub(crate) use io_text::without_number;
@@ -55,7 +55,7 @@ pub use linkage::{
 pub use owner::Owner;
 pub(crate) use parser_message::without_content;
 pub use path::ImagePath;
-pub use platform::{Platform, PlatformError};
+pub use platform::Platform;
 pub use progress::{Meter, NoProgress, Progress};
 pub(crate) use regular_file::{keep_within_folder, open_configured, open_named, open_regular, was_opened};
 pub use sandbox_state::{SandboxExtent, SandboxState};

@@ -15,11 +15,6 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// An invalid platform.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a platform: expected os/arch or os/arch/variant, such as linux/amd64 or linux/arm64/v8")]
-pub struct PlatformError(String);
-
 impl Platform {
     /// Returns the platform of images that run on this machine: containers run Linux on every host.
     pub fn host() -> Self {
@@ -80,17 +75,21 @@ impl Platform {
 }
 
 impl FromStr for Platform {
-    type Err = PlatformError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, PlatformError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<_> = text.split('/').collect();
+        let is_whole = parts.iter().all(|part| !part.is_empty());
         match *parts.as_slice() {
-            _ if parts.iter().any(|part| part.is_empty()) => Err(PlatformError(text.to_owned())),
-            [os, architecture] => Ok(Self { os: os.into(), architecture: architecture.into(), variant: None }),
-            [os, architecture, variant] => {
+            [os, architecture] if is_whole => {
+                Ok(Self { os: os.into(), architecture: architecture.into(), variant: None })
+            }
+            [os, architecture, variant] if is_whole => {
                 Ok(Self { os: os.into(), architecture: architecture.into(), variant: Some(variant.into()) })
             }
-            _ => Err(PlatformError(text.to_owned())),
+            _ => Err(format!(
+                "'{text}' is not a platform: expected os/arch or os/arch/variant, such as linux/amd64 or linux/arm64/v8"
+            )),
         }
     }
 }

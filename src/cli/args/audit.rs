@@ -273,7 +273,7 @@ impl std::str::FromStr for ShardChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
-            text => text.parse().map(Self::One).map_err(|error: crate::audit::ShardError| error.to_string()),
+            text => text.parse().map(Self::One),
         }
     }
 }
