@@ -54,7 +54,7 @@ fn each_command_has_a_man_page() {
     assert!(output.status.success(), "{}", stderr(&output));
     let names: BTreeSet<_> =
         fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    for name in ["ncclcheck.1", "ncclcheck-check.1", "ncclcheck-baseline-write.1", "ncclcheck-rules-schema.1"] {
+    for name in ["ncclcheck.1", "ncclcheck-check.1", "ncclcheck-audit-plan.1", "ncclcheck-rules-schema.1"] {
         assert!(names.contains(name), "{names:?}");
     }
     let page = fs::read_to_string(target.join("ncclcheck-check.1")).unwrap();

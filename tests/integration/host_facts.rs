@@ -197,7 +197,7 @@ fn a_record_in_several_formats() {
 #[test]
 fn an_invalid_record_is_a_usage_error() {
     for (content, why) in [
-        ("{}", "missing field `schema`"),
+        ("# ncclcheck-host/1\n{}", "missing field `schema`"),
         ("schema: ncclcheck-host/9", "unknown variant `ncclcheck-host/9`"),
         ("schema: ncclcheck-host/1\ngpu: {}", "unknown field `gpu`"),
     ] {

@@ -16,7 +16,6 @@ use clap_complete::Shell;
 
 use crate::cli::version::long_version;
 use crate::image::PlatformChoice;
-use crate::model::PlatformError;
 
 use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};
@@ -466,7 +465,7 @@ pub(super) struct ReadingArgs {
 }
 
 /// Parses `--platform`.
-fn platform(text: &str) -> Result<PlatformChoice, PlatformError> {
+fn platform(text: &str) -> Result<PlatformChoice, String> {
     if text == "all" { Ok(PlatformChoice::All) } else { text.parse().map(PlatformChoice::One) }
 }
 
