@@ -1,4 +1,4 @@
-//! What this program reads of others, as functions of bytes: each target ends without a panic, whatever the bytes are. libFuzzer
+//! What this program reads and did not write, as functions of bytes: each target ends without a panic, whatever the bytes are. libFuzzer
 //! runs them for hours (`fuzz/run`), and `cargo test` for a moment.
 
 use std::cell::RefCell;

@@ -152,7 +152,7 @@ impl ItemResult {
 /// The name of a class of failures in results; `None` for one that may pass.
 pub(super) const fn kind(class: FailureClass) -> Option<&'static str> {
     match class {
-        FailureClass::Passing | FailureClass::Cancelled => None,
+        FailureClass::Transient | FailureClass::Cancelled => None,
         FailureClass::NotFound => Some("not-found"),
         FailureClass::Denied => Some("denied"),
         FailureClass::Invalid => Some("invalid"),

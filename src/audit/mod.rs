@@ -69,7 +69,7 @@ pub enum AuditError {
 
 impl AuditError {
     /// Returns true if another attempt may succeed.
-    pub const fn passes(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Store { .. })
     }
 }

@@ -31,7 +31,7 @@ enum TeamPatterns {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamMapError {
-    /// The file is no list of entries.
+    /// The file is not a list of entries.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// A pattern is malformed.
@@ -43,7 +43,7 @@ impl TeamMap {
     /// Reads a list of `{images: PATTERN, team: NAME}`. In a pattern `*` matches any characters but `/`, and `**` any.
     ///
     /// # Errors
-    /// The text is no such list, or a pattern is malformed.
+    /// The text is not such a list, or a pattern is malformed.
     pub fn parse(document: Document<'_>) -> Result<Self, TeamMapError> {
         let entries: Vec<TeamEntry> = document.parse()?;
         let mut patterns = Vec::new();

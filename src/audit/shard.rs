@@ -20,7 +20,7 @@ impl Shard {
     /// The whole plan.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// The shard of this process, as the engine that started it says: a Slurm array, a Kubernetes Indexed Job, or a CI
+    /// The shard of this process, as the scheduler that started it says: a Slurm array, a Kubernetes Indexed Job, or a CI
     /// service with parallel jobs. `count` is the number of shards, which Kubernetes does not say. The whole plan
     /// where nothing is set.
     ///
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_of_engines() {
+    fn shards_of_schedulers() {
         let slurm = [("SLURM_ARRAY_TASK_ID", "5"), ("SLURM_ARRAY_TASK_MIN", "1"), ("SLURM_ARRAY_TASK_COUNT", "8")];
         assert_eq!(of(&slurm, None), Ok((4, 8)));
         assert_eq!(of(&[("JOB_COMPLETION_INDEX", "3")], Some(4)), Ok((3, 4)));

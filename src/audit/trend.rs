@@ -63,7 +63,7 @@ pub enum TrendKind {
     NewlyFailing,
     /// Its verdict was `fail` and is not any more.
     Fixed,
-    /// Other rules fail, or another verdict that is no failure.
+    /// Other rules fail, or another verdict that is not a failure.
     Changed,
     /// The earlier run did not have it.
     New,

@@ -64,7 +64,7 @@ pub struct WorkerStop {
 pub struct WorkDone {
     /// Images judged by this worker, whether or not its result was the first.
     pub judged: usize,
-    /// Images with a result that differs from this worker's: a defect, or a waiver that expired meanwhile.
+    /// Images with a result that differs from this worker's: a defect, or a waiver that has expired since.
     pub differing: Vec<String>,
     /// Failures that may pass, with the names of their images.
     pub failed: Vec<(String, String)>,
@@ -72,7 +72,7 @@ pub struct WorkDone {
     pub is_complete: bool,
 }
 
-/// What becomes of a chunk.
+/// The state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkEnd {
     Finished,
@@ -112,7 +112,7 @@ impl Worker<'_> {
     /// hold, to take them over if those die.
     ///
     /// # Errors
-    /// The store failed several times, or has something that is no audit.
+    /// The store failed several times, or has something that is not an audit.
     pub fn work(&self) -> Result<WorkDone, AuditError> {
         let folder = self.run.name("lease");
         let leases = Leases::new(self.run.store, &folder, &self.name, self.lease);
@@ -199,13 +199,13 @@ impl Worker<'_> {
                     Some(result) => result,
                     None => match self.judge(item) {
                         Judged::Result(result) => *result,
-                        Judged::Passing(why) if attempt == ATTEMPTS => {
+                        Judged::Transient(why) if attempt == ATTEMPTS => {
                             self.record_failure(item, &why)?;
                             done.failed.push((item.names.join(", "), why));
                             again.push(item);
                             continue;
                         }
-                        Judged::Passing(_) => {
+                        Judged::Transient(_) => {
                             again.push(item);
                             continue;
                         }
@@ -275,7 +275,7 @@ impl Worker<'_> {
             Ok(Err(error)) => match kind(error.class()) {
                 Some(kind) => Judged::unavailable(item, kind, conceal(&error.to_string()).into_owned()),
                 None if error.class() == FailureClass::Cancelled => Judged::Stopped,
-                None => Judged::Passing(conceal(&error.to_string()).into_owned()),
+                None => Judged::Transient(conceal(&error.to_string()).into_owned()),
             },
             Err(_) => {
                 Judged::unavailable(item, "crashed", "reading this image failed: this is a defect of ncclcheck".into())
@@ -303,7 +303,7 @@ const RENEWAL_SHARE: u32 = 2;
 /// The outcome of an attempt at an image.
 enum Judged {
     Result(Box<ItemResult>),
-    Passing(String),
+    Transient(String),
     Stopped,
 }
 

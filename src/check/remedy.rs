@@ -35,11 +35,11 @@ pub struct Remedy<'r> {
 pub struct RemedyEffect<'r> {
     /// The rule.
     pub rule: &'r Rule,
-    /// What becomes of its finding.
+    /// The effect on its finding.
     pub kind: EffectKind,
 }
 
-/// What becomes of a finding.
+/// The effect on a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectKind {
     /// Judged again with the change, the rule does not fail.

@@ -87,8 +87,8 @@ pub fn main() -> ExitCode {
     }
     let exit = run(arguments, &environment).unwrap_or_else(|error| {
         complain(&error);
-        let passes = matches!(&error, CliError::Audit(error) if error.passes());
-        if passes { ExitStatus::Retry } else { ExitStatus::Error }
+        let is_transient = matches!(&error, CliError::Audit(error) if error.is_transient());
+        if is_transient { ExitStatus::Retry } else { ExitStatus::Error }
     });
     exit.code().into()
 }

@@ -405,7 +405,7 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
     Ok(outputs)
 }
 
-/// Returns true for `FILE,FORMAT=FILE`, which is no name that a user means.
+/// Returns true for `FILE,FORMAT=FILE`, which is not a name that a user means.
 fn is_list(file: &str, names: &[&str]) -> bool {
     file.split(',').skip(1).filter_map(|part| part.split_once('=')).any(|(name, _)| names.contains(&name))
 }

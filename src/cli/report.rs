@@ -79,7 +79,7 @@ fn rules(inputs: &[ReportInput]) -> Result<StoredRules, CliError> {
         })?;
         if is_empty {
             let help = "write one with --format json=FILE";
-            return Err(CliError::Usage(format!("{}: it has no report\n  help: {help}", input.name)));
+            return Err(CliError::Usage(format!("{}: it contains no report\n  help: {help}", input.name)));
         }
     }
     rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;

@@ -102,7 +102,7 @@ pub(super) fn no_rule(id: &str, rules: &RuleSet) -> CliError {
     CliError::Usage(format!("unknown rule '{id}'\n  help: {help}"))
 }
 
-/// Tests rules. An invalid rule file does not stop the tests of others.
+/// Tests rules. An invalid rule file does not stop the tests of other rules.
 fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     let mut wrong = Vec::new();
     let rules = if asked.folders.is_empty() {

@@ -98,7 +98,7 @@ fn has_specification(record: &Record) -> bool {
     specifications.any(|one| one.kind.value().is_some_and(|kind| kind == "nvidia.com/gpu") && one.missing.is_empty())
 }
 
-/// A CDI specification that names what is no longer there comes from an earlier driver.
+/// A CDI specification that names files that are gone comes from an earlier driver.
 fn specifications(record: &Record) -> Vec<Offer> {
     let specifications = record.cdi.specifications.value().into_iter().flatten();
     let offer = |specification: &crate::host::cdi::Specification| {

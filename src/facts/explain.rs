@@ -56,7 +56,7 @@ pub struct NameExplanation {
     pub found: Option<ImagePath>,
     /// True when the process fails before a library that needs it is mapped; the search is the one of that library.
     pub is_later: bool,
-    /// The message of dlerror if the dlopen  fails.
+    /// The message of dlerror if the dlopen fails.
     pub error: Option<String>,
     /// Why the result of the search is unknown.
     pub gap: Option<Gap>,
@@ -75,7 +75,7 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
                     Ok(Account { imports_torch: context.subject.is_none(), ..account })
                 };
                 let accounts = imports.iter().map(account).collect::<Result<_, Gap>>()?;
-                Ok(parted(accounts))
+                Ok(by_process(accounts))
             }
         };
     };
@@ -88,11 +88,11 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
             break;
         }
     }
-    Ok(parted(accounts))
+    Ok(by_process(accounts))
 }
 
 /// Labels the accounts with levels only when they differ.
-fn parted(mut accounts: Vec<Account>) -> Vec<Account> {
+fn by_process(mut accounts: Vec<Account>) -> Vec<Account> {
     if let [first, second] = accounts.as_slice()
         && first == second
     {

@@ -155,7 +155,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     );
 }
 
-/// Returns true when a variable concerns this check and does not have the name of a secret. Values of others may be secrets, so
+/// Returns true when a variable concerns this check and does not have the name of a secret. Values of other variables may be secrets, so
 /// they are neither kept nor shown.
 pub fn is_shown(name: &str) -> bool {
     (SHOWN.names.iter().any(|shown| shown == name) || is_of_library(name)) && !is_secret_name(name)

@@ -11,7 +11,7 @@ use super::ImageError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
     /// The failure may pass: a timeout, a lost connection, too many requests, no temporary space.
-    Passing,
+    Transient,
     /// The image, or a part of it, is not there.
     NotFound,
     /// Access is denied.
@@ -41,10 +41,10 @@ impl SourceError {
     fn class(&self) -> FailureClass {
         match self.kind {
             SourceErrorKind::NotFound | SourceErrorKind::Missing => FailureClass::NotFound,
-            SourceErrorKind::Unreachable | SourceErrorKind::Busy => FailureClass::Passing,
+            SourceErrorKind::Unreachable | SourceErrorKind::Busy => FailureClass::Transient,
             SourceErrorKind::Denied => FailureClass::Denied,
             SourceErrorKind::Invalid => FailureClass::Invalid,
-            SourceErrorKind::Io => self.cause.as_ref().map_or(FailureClass::Passing, of_io),
+            SourceErrorKind::Io => self.cause.as_ref().map_or(FailureClass::Transient, of_io),
         }
     }
 }
@@ -58,7 +58,7 @@ fn of_io(error: &io::Error) -> FailureClass {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FailureClass::NotFound,
         io::ErrorKind::PermissionDenied => FailureClass::Denied,
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => FailureClass::Invalid,
-        _ => FailureClass::Passing,
+        _ => FailureClass::Transient,
     }
 }
 
@@ -72,12 +72,12 @@ mod tests {
         let busy = SourceError::new(SourceErrorKind::Busy, String::new());
         let layer = |error| ImageError::Layer { layer: String::new(), error };
         for (error, class) in [
-            (source(busy), FailureClass::Passing),
+            (source(busy), FailureClass::Transient),
             (source(SourceError::not_found(String::new())).of("a"), FailureClass::NotFound),
-            (source(SourceError::io("a", io::ErrorKind::TimedOut.into())), FailureClass::Passing),
+            (source(SourceError::io("a", io::ErrorKind::TimedOut.into())), FailureClass::Transient),
             (source(SourceError::io("a", io::ErrorKind::PermissionDenied.into())), FailureClass::Denied),
             (layer(ScanError::Read(io::ErrorKind::InvalidData.into())), FailureClass::Invalid),
-            (layer(ScanError::Read(io::ErrorKind::ConnectionReset.into())), FailureClass::Passing),
+            (layer(ScanError::Read(io::ErrorKind::ConnectionReset.into())), FailureClass::Transient),
             (layer(ScanError::Panicked), FailureClass::Invalid),
         ] {
             assert_eq!(error.class(), class, "{error}");

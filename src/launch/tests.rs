@@ -1,7 +1,7 @@
 use super::*;
 
 /// Formats assignments as `NAME=VALUE@line`, with `?` for what is unknown.
-fn told(text: &str) -> Vec<String> {
+fn settings(text: &str) -> Vec<String> {
     told_of("job", text)
 }
 
@@ -39,7 +39,7 @@ set -a
 NCCL_MAX_CTAS="16"
 "#;
     assert_eq!(
-        told(script),
+        settings(script),
         [
             "NCCL_DEBUG=WARN@2",
             "NCCL_IB_HCA=mlx5_0:1,mlx5_1:1@4",
@@ -122,7 +122,7 @@ spec:
               command: [mpirun, -x, NCCL_ALGO=Ring, bash, -c, "export NCCL_PROTO=LL && train"]
 "#;
     assert_eq!(
-        told(kubernetes),
+        settings(kubernetes),
         [
             "NCCL_DEBUG=WARN@16",
             "NCCL_IB_DISABLE=1@17",
@@ -136,7 +136,7 @@ spec:
     let compose = "services:\n  a:\n    environment:\n      NCCL_DEBUG: INFO\n      NCCL_NTHREADS: 256\n      NCCL_NET:\n  b:\n    \
                    environment:\n      - NCCL_DEBUG=${LEVEL:-WARN}\n      - UCX_TLS=rc,$$x\n      - FI_PROVIDER\n";
     assert_eq!(
-        told(compose),
+        settings(compose),
         [
             "NCCL_DEBUG=INFO@4",
             "NCCL_NTHREADS=256@5",
@@ -146,7 +146,7 @@ spec:
             "FI_PROVIDER=?@11"
         ]
     );
-    assert_eq!(told("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
+    assert_eq!(settings("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
     assert!(read("job", "kind: Pod\n  x: [\n").unwrap_err().to_string().starts_with("job:2:4: invalid YAML: "));
 }
 
@@ -180,7 +180,7 @@ spec:
 "#;
     let launch = read("job", text).unwrap();
     assert_eq!(
-        told(text),
+        settings(text),
         [
             "A_NCCL_IB_HCA=mlx5@6",
             "A_NCCL_DEBUG=INFO@7",
@@ -215,7 +215,7 @@ fn documents_of_other_launchers() {
     let sky = "num_nodes: 2\nenvs:\n  NCCL_ALGO: Ring\n  TOKEN:\nrun: |\n  export NCCL_PROTO=LL\n  torchrun train.py\n";
     assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
     let ray = "kind: RayJob\nspec:\n  runtimeEnvYAML: |\n    env_vars:\n      NCCL_ALGO: Tree\n";
-    assert_eq!(told(ray), ["NCCL_ALGO=Tree@5"]);
+    assert_eq!(settings(ray), ["NCCL_ALGO=Tree@5"]);
     let broken = read("job", &ray.replace("Tree", "[")).unwrap();
     assert!(broken.notes[0].starts_with("the variables of runtimeEnvYAML are unknown: invalid YAML: "), "{broken:?}");
     let determined = "environment:\n  image: a/b\n  environment_variables:\n    - NCCL_ALGO=Ring\n";
@@ -228,9 +228,9 @@ fn documents_of_other_launchers() {
 
 #[test]
 fn lists_of_lines() {
-    assert_eq!(told("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
+    assert_eq!(settings("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
     // A script does not export its own variables to its children.
-    assert_eq!(told("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
+    assert_eq!(settings("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
 }
 
 #[test]

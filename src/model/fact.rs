@@ -232,7 +232,7 @@ pub struct Gap {
     pub settle: Option<String>,
     /// True if the reason lies with this machine or this run and not with the image: another run may succeed, so the
     /// result must not be cached.
-    pub passing: bool,
+    pub is_transient: bool,
 }
 
 impl Gap {
@@ -243,7 +243,7 @@ impl Gap {
             Cow::Borrowed(_) => why,
             Cow::Owned(shown) => shown,
         };
-        Self { why, settle: None, passing: false }
+        Self { why, settle: None, is_transient: false }
     }
 
     /// Names the file at fault before the reason.
@@ -262,7 +262,7 @@ impl Gap {
     /// Marks the gap as specific to this machine or this run.
     #[must_use]
     pub const fn of_this_run(mut self) -> Self {
-        self.passing = true;
+        self.is_transient = true;
         self
     }
 }

@@ -1,5 +1,4 @@
-//! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] and [`WriteTarget`] find and open
-//! files.
+//! Types that all stages share, and how files are opened and read within bounds.
 
 mod bounded;
 mod bounds;

@@ -33,7 +33,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of an escaped text. What is no escape stands for itself.
+/// The bytes of an escaped text. A backslash that begins no escape stands for itself.
 pub(super) fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

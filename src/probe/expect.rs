@@ -173,7 +173,7 @@ mod tests {
         facts
     }
 
-    fn told(facts: &Facts, key: &Definition) -> String {
+    fn shown(facts: &Facts, key: &Definition) -> String {
         facts.view(key).value().map(ToString::to_string).unwrap_or_default()
     }
 
@@ -187,10 +187,10 @@ mod tests {
         let good = "run.gpu.count: 2\nrun.nccl.all_reduce_mb_s: {at_least: 250000}\nrun.nccl.transports: [P2P/CUMEM]\n\
                     run.nccl.wrong_values: null\nrun.nccl.version: 2.28.9\n";
         read(good).unwrap().compare(&mut facts);
-        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "");
+        assert_eq!(shown(&facts, &key::RUN_UNEXPECTED), "");
         let bad = "run.gpu.count: 8\nrun.nccl.all_reduce_mb_s: {at_least: 350000}\nrun.nccl.network: [IB]\n";
         read(bad).unwrap().compare(&mut facts);
-        let text = told(&facts, &key::RUN_UNEXPECTED);
+        let text = shown(&facts, &key::RUN_UNEXPECTED);
         assert!(text.contains("run.gpu.count is 2, expected 8"), "{text}");
         assert!(text.contains("expected at least 350000") && text.contains("is Socket, expected IB"), "{text}");
         assert!(read("run.gpus: 8").unwrap_err().contains("unknown fact 'run.gpus'"));
@@ -201,11 +201,11 @@ mod tests {
         let good = recorded("quick");
         let mut same = facts(&good);
         compare(&good, &good, &mut same);
-        assert_eq!(told(&same, &key::RUN_WORSE), "");
+        assert_eq!(shown(&same, &key::RUN_WORSE), "");
         let full = recorded("full");
         let mut other = facts(&full);
         compare(&good, &full, &mut other);
-        assert_eq!(told(&other, &key::RUN_WORSE), "", "two runs of one machine");
+        assert_eq!(shown(&other, &key::RUN_WORSE), "", "two runs of one machine");
         let text =
             std::fs::read_to_string(format!("{}/fixtures/probe/h200-x2/quick.jsonl", env!("CARGO_MANIFEST_DIR")))
                 .unwrap();
@@ -216,7 +216,7 @@ mod tests {
         );
         let mut worse = facts(&slow);
         compare(&good, &slow, &mut worse);
-        let text = told(&worse, &key::RUN_WORSE);
+        let text = shown(&worse, &key::RUN_WORSE);
         assert!(text.contains("run.nccl.transports is SHM, reference P2P/CUMEM"), "{text}");
         assert!(text.contains("all_reduce of 256 MiB: 199.1 GB/s, reference 299.1 GB/s"), "{text}");
     }
@@ -255,7 +255,7 @@ mod tests {
             ("run.gpu.count: true", "run.gpu.count is 8, expected true"),
         ] {
             read(expected).unwrap().compare(&mut facts);
-            assert_eq!(told(&facts, &key::RUN_UNEXPECTED), otherwise, "{expected}");
+            assert_eq!(shown(&facts, &key::RUN_UNEXPECTED), otherwise, "{expected}");
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
         read(&format!("{unknown}run.gpu.count: 8")).unwrap().compare(&mut facts);
         assert_eq!(gap(&facts, &key::RUN_UNEXPECTED), "run.nccl.error: first reason");
         read(&format!("{unknown}run.gpu.count: 4")).unwrap().compare(&mut facts);
-        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "run.gpu.count is 8, expected 4");
+        assert_eq!(shown(&facts, &key::RUN_UNEXPECTED), "run.gpu.count is 8, expected 4");
         read("run.gpu.count: 8").unwrap().compare(&mut facts);
         assert!(matches!(facts.get(key::RUN_UNEXPECTED), Fact::Absent));
     }
@@ -301,7 +301,7 @@ mod tests {
             let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
             let mut facts = Facts::default();
             compare(&good, &now, &mut facts);
-            assert_eq!(told(&facts, &key::RUN_WORSE), worse);
+            assert_eq!(shown(&facts, &key::RUN_WORSE), worse);
         }
         for now in [measured(&[("broadcast", 1 << 20, 1.0)]), measured(&[("all_reduce", (1 << 20) - 1, 1.0)])] {
             let mut facts = Facts::default();
@@ -342,6 +342,6 @@ mod tests {
         facts.insert(key::RUN_NCCL_NETWORK, Fact::Absent);
         // Other differences count even without a measurement in common.
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
-        assert_eq!(told(&facts, &key::RUN_WORSE), "run.gpu.models is another, reference NVIDIA H200, NVIDIA H200");
+        assert_eq!(shown(&facts, &key::RUN_WORSE), "run.gpu.models is another, reference NVIDIA H200, NVIDIA H200");
     }
 }

@@ -147,7 +147,7 @@ fn recordings(
     let one = |(arrangement, plan): (Arrangement, ProbePlan)| -> Result<Recording, ProbeError> {
         let mut recording = Recording::of_steps(plan.steps.clone());
         let mut line = |line: &[u8]| {
-            // A line that is not accepted is no part of the result.
+            // A line that is not accepted is not a part of the result.
             let _ = recording.push(line);
         };
         let finished = launch(arrangement, &plan, &mut line)?;

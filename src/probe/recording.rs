@@ -107,7 +107,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Reads events in any order, for tests of what becomes of them.
+    /// Reads events in any order, for tests of the result.
     #[cfg(test)]
     pub fn read(text: &[u8]) -> Self {
         let mut recording = Self::default();

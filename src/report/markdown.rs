@@ -123,17 +123,17 @@ fn about(image: &Collected, text: &mut MarkdownText) {
         text.section(&finding(entry));
     }
     for entry in image.of_state(|state| *state == EntryState::Unknown) {
-        text.section(&folded(&format!("❔ unknown, not ruled out: {}", heading(entry)), &told(entry)));
+        text.section(&folded(&format!("❔ unknown, not ruled out: {}", heading(entry)), &finding_lines(entry)));
     }
     for entry in image.of_state(|state| matches!(state, EntryState::Consequence { .. })) {
         if let EntryState::Consequence { cause } = &entry.state {
-            let body = format!("{}\n\nfollows from {}", told(entry), code(cause));
+            let body = format!("{}\n\nfollows from {}", finding_lines(entry), code(cause));
             text.section(&folded(&format!("↳ consequence: {}", heading(entry)), &body));
         }
     }
     for entry in image.of_state(|state| matches!(state, EntryState::Waived { .. })) {
         if let EntryState::Waived { reason, terms, .. } = &entry.state {
-            let body = format!("{}\n\nwaived: {} ({})", told(entry), code(reason), code(terms));
+            let body = format!("{}\n\nwaived: {} ({})", finding_lines(entry), code(reason), code(terms));
             text.section(&folded(&format!("☑️ waived: {}", heading(entry)), &body));
         }
     }
@@ -154,7 +154,7 @@ fn finding(entry: &RuleEntry) -> String {
     let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.fix));
     let owner = format!("**Owner:** {}", entry.owner.name());
     let body: Vec<_> =
-        [Some(told(entry)), note, sites, Some(owner), Some(why), Some(fix)].into_iter().flatten().collect();
+        [Some(finding_lines(entry)), note, sites, Some(owner), Some(why), Some(fix)].into_iter().flatten().collect();
     let mark = severity_mark(entry.rule.severity);
     folded(&format!("{mark} {}: {}", entry.rule.severity.name(), heading(entry)), &body.join("\n\n"))
 }
@@ -179,7 +179,7 @@ pub(super) fn folded(summary: &str, body: &str) -> String {
 }
 
 /// The entry's message, and its hosts if it differs between hosts.
-fn told(entry: &RuleEntry) -> String {
+fn finding_lines(entry: &RuleEntry) -> String {
     let message = code(&entry.message);
     if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
-use super::human::overview::told;
+use super::human::overview::fact_text;
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Value, size};
@@ -78,7 +78,7 @@ fn entrypoint(facts: &Facts) -> Option<String> {
     let did = match facts.view(&key::RUN_ENTRYPOINT_CHANGES) {
         _ if facts.get(key::RUN_ENTRYPOINT_ERROR).value().is_some() => "did not start the program".to_owned(),
         Fact::Absent => "changes nothing".to_owned(),
-        changes => told(changes),
+        changes => fact_text(changes),
     };
     Some(format!("{command}: {did}"))
 }
@@ -90,7 +90,7 @@ fn value(facts: &Facts, key: &Definition) -> Option<String> {
 
 fn gpus(facts: &Facts) -> String {
     let Some(models) = facts.get(key::RUN_GPU_MODELS).value() else {
-        return told(facts.view(&key::RUN_GPU_COUNT));
+        return fact_text(facts.view(&key::RUN_GPU_COUNT));
     };
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for model in models {
@@ -106,9 +106,9 @@ fn torch(facts: &Facts) -> String {
         (Some(version), Some(file)) => format!("{version} from {file}"),
         (Some(version), None) => version,
         (None, _) => match facts.view(&key::RUN_TORCH_ERROR) {
-            Fact::Absent => told(facts.view(&key::RUN_TORCH_VERSION)),
+            Fact::Absent => fact_text(facts.view(&key::RUN_TORCH_VERSION)),
             Fact::Seen { value, .. } => format!("not imported: {value}"),
-            gap @ Fact::Unknown(_) => told(gap),
+            gap @ Fact::Unknown(_) => fact_text(gap),
         },
     }
 }
@@ -138,7 +138,7 @@ fn without_version(facts: &Facts, version: &Fact) -> String {
         Fact::Seen { value: true, .. } => "the first collective works",
         Fact::Seen { value: false, .. } => "the first collective fails",
         works @ (Fact::Absent | Fact::Unknown(_)) => {
-            return if let Fact::Unknown(gap) = works { format!("unknown: {gap}") } else { told(version) };
+            return if let Fact::Unknown(gap) = works { format!("unknown: {gap}") } else { fact_text(version) };
         }
     };
     match version {
@@ -151,7 +151,7 @@ fn rdma(facts: &Facts) -> String {
     match (facts.view(&key::RUN_RDMA_DEVICES), facts.get(key::RUN_RDMA_CLOSED).value()) {
         (Fact::Absent, None) => "no device".to_owned(),
         (Fact::Absent, Some(_)) => "the container cannot open the devices".to_owned(),
-        (devices, _) => told(devices),
+        (devices, _) => fact_text(devices),
     }
 }
 

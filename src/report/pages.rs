@@ -169,7 +169,7 @@ pub fn contract(keys: &[&Definition]) -> String {
 
 fn facts(example: &Example) -> String {
     let mut text = String::new();
-    for (name, value) in example.said() {
+    for (name, value) in example.known() {
         let _ = writeln!(text, "{name}: {value}");
     }
     for name in example.unknown() {

@@ -196,7 +196,7 @@ impl RootFs {
         }
     }
 
-    /// What has this name in a directory, if it is no directory itself.
+    /// What has this name in a directory, if it is not a directory itself.
     fn file_named(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
         self.child(directory, name).filter(|&id| self.children(id).is_none())
     }

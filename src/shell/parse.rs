@@ -11,7 +11,7 @@ use super::word::Word;
 /// Depth of commands in commands that is parsed.
 const DEPTH: usize = 60;
 
-/// What is no command, by its line.
+/// Lines that are not commands.
 #[derive(Debug)]
 pub(super) struct NoCommand {
     pub(super) line: usize,

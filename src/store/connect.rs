@@ -50,14 +50,14 @@ pub(super) fn open(url: &Url, environment: &Environment) -> Result<OpenedStore, 
         }
         _ => return Err("the kind of object store is unknown".to_owned()),
     };
-    let store = store.map_err(|error| told(&error))?;
+    let store = store.map_err(|error| error_line(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     Ok(OpenedStore { store, base, runtime })
 }
 
 /// Formats an error with its causes on one line, shortened: some servers answer with a whole page.
-pub(super) fn told(error: &object_store::Error) -> String {
+pub(super) fn error_line(error: &object_store::Error) -> String {
     const SHOWN: usize = 400;
     let mut innermost: &dyn Error = error;
     loop {

@@ -30,7 +30,7 @@ pub struct Leases<'s> {
     folder: String,
     holder: String,
     length: Duration,
-    /// The last epoch of each lease of others, and when it was first seen.
+    /// The last epoch of each lease of another holder, and when it was first seen.
     seen: Mutex<BTreeMap<String, (u64, Instant)>>,
 }
 

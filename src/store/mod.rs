@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::model::Environment;
 
-use connect::told;
+use connect::error_line;
 
 /// Timeout of a look-up with all its retries. Few objects take longer.
 const READ: Duration = Duration::from_secs(15);
@@ -150,7 +150,7 @@ impl ObjectFolder {
         let opened = self.opened()?;
         opened.wait(WRITE, async {
             let put = opened.store.put(&opened.at(name), PutPayload::from(bytes)).await;
-            put.map(drop).map_err(|error| told(&error))
+            put.map(drop).map_err(|error| error_line(&error))
         })
     }
 
@@ -165,7 +165,7 @@ impl ObjectFolder {
             match opened.store.put_opts(&opened.at(name), PutPayload::from(bytes), mode).await {
                 Ok(_) => Ok(true),
                 Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
-                Err(error) => Err(told(&error)),
+                Err(error) => Err(error_line(&error)),
             }
         })
     }
@@ -185,7 +185,7 @@ impl ObjectFolder {
         let mut found = match found {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(error_line(&error)),
         };
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
@@ -205,7 +205,7 @@ impl ObjectFolder {
                 Ok(names)
             }
             Err(Error::NotFound { .. }) => Ok(Vec::new()),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(error_line(&error)),
         }
     }
 
@@ -232,12 +232,12 @@ impl OpenedStore {
         let found = match self.store.get(&self.at(name)).await {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(error_line(&error)),
         };
         let mut bytes = Vec::new();
         let mut pieces = found.into_stream();
         while let Some(piece) = pieces.next().await {
-            bytes.extend_from_slice(&piece.map_err(|error| told(&error))?);
+            bytes.extend_from_slice(&piece.map_err(|error| error_line(&error))?);
             if bytes.len() as u64 > most {
                 return Ok(None);
             }

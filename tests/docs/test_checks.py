@@ -1,5 +1,5 @@
 """The checks of the documentation notice what is wrong."""
-import importlib.machinery, importlib.util, pathlib, tempfile, unittest
+import importlib.machinery, importlib.util, pathlib, re, subprocess, tempfile, unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -12,6 +12,28 @@ def script(path):
 
 
 EXAMPLES, LINKS, PAGES = script(HERE / "examples"), script(HERE / "links"), script(HERE.parents[1] / "scripts/book-pages")
+
+MUTANTS = script(HERE.parents[1] / "scripts/mutants")
+
+
+class Paths(unittest.TestCase):
+    """What texts and scripts say of the tree is there: a renamed file leaves no mention of its old name."""
+    ROOT = HERE.parents[1]
+
+    def test_paths_in_texts_exist(self):
+        tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.ROOT, check=True, capture_output=True, text=True)
+        ends = {"/".join(parts[start:]) for path in tracked.stdout.split() if (self.ROOT / path).exists()
+                for parts in [path.split("/")] for start in range(len(parts))}
+        folders = {"/".join(parts[:end]) for path in ends for parts in [path.split("/")] for end in range(1, len(parts))}
+        texts = [self.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Cargo.toml")]
+        named = r"`((?:src|crates|tests|docs|rules|scripts|fuzz|fixtures|packages)/[a-z0-9_./-]+|[a-z_]+/[a-z0-9_/]+\.(?:rs|py|yaml))`"
+        found = [(text.name, path) for text in texts + sorted((self.ROOT / "docs").glob("*.md")) for path in re.findall(named, text.read_text())]
+        self.assertGreater(len(found), 50)
+        missing = [f"{text}: {path}" for text, path in found if path.rstrip("/") not in ends and path.rstrip("/") not in folders]
+        self.assertEqual(missing, [])
+
+    def test_modules_of_mutants_exist(self):
+        self.assertTrue(MUTANTS.choose(MUTANTS.MODULES, MUTANTS.tracked()))
 
 
 class Examples(unittest.TestCase):

@@ -74,7 +74,7 @@ def library(name, size, build, path=library_attacks.TORCH, quick=False):
 
 layer("entries in one folder", 2_000, lambda n: tarball.header(b"f/%07d" % n), True)
 layer("folders", 2_000, lambda n: tarball.header(b"d%06d/f" % n))
-# The depth of one path is no dimension: a path has at most 4,096 bytes, and each of its folders has a path of its own.
+# The depth of one path is not a dimension: a path has at most 4,096 bytes, and each of its folders has a path of its own.
 facts("deep paths", 10, lambda folder, n: layer_attacks.deep_paths(folder, n, 1_000), True)
 facts("length of paths", 900, lambda folder, n: layer_attacks.long_paths(folder, 1_000, n))
 files("length of link targets", 900, lambda folder, n: layer_attacks.long_link_targets(folder, 1_000, n))

@@ -1,4 +1,4 @@
-"""Things that are no files where a file is expected: FIFOs, devices, links, sockets, holes."""
+"""Other things than files where a file is expected: FIFOs, devices, links, sockets, holes."""
 import json, os, socket
 
 from attack import Run, attack, check

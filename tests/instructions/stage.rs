@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     let stage = work::STAGES.iter().find(|stage| stage.name == name);
     let stage = stage.ok_or_else(|| io::Error::other(format!("there is no stage '{name}'")))?;
     let mut work = (stage.prepare)();
-    // Once before: what is made only the first time is no part of it.
+    // Once before: what is made only the first time does not count.
     black_box(work());
     writeln!(out, "{}", counted(&mut work))
 }

@@ -162,7 +162,7 @@ fn what_is_no_report_is_an_error_with_its_line() {
     fs::write(&file, "\n").unwrap();
     let output = run(&["report", &file.display().to_string()], None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("x.json: it has no report"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("x.json: it contains no report"), "{}", stderr(&output));
     let output = run(&["report", "/nonexistent/reports.json"], None);
     assert!(stderr(&output).contains("/nonexistent/reports.json"), "{}", stderr(&output));
 }

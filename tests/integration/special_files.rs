@@ -1,4 +1,4 @@
-//! What is no regular file where one is expected, folders of the cache that are not the user's own, and interrupts.
+//! Other things than regular files where one is expected, folders of the cache that are not the user's own, and interrupts.
 
 use std::fs;
 use std::io::Write as _;

@@ -25,7 +25,7 @@ pub(in crate::cli) enum AuditCommand {
     Merge(AuditMergeArgs),
     /// Compare two runs: newly failing, fixed, new, gone
     Trend(AuditTrendArgs),
-    /// Print what to submit to an engine; nothing is submitted
+    /// Print what to submit to a scheduler; nothing is submitted
     #[command(subcommand)]
     Manifest(AuditManifest),
 }
@@ -117,7 +117,7 @@ pub(in crate::cli) struct AuditRunArgs {
     /// jobs; without any it means the whole plan. A worker helps with the other parts when its own is done.
     #[arg(long, value_name = "SHARD", default_value = "auto", help_heading = "Audit")]
     pub(in crate::cli) shard: ShardChoice,
-    /// Number of parts, where the engine does not say it
+    /// Number of parts, where the scheduler does not say it
     #[arg(long, value_name = "N", help_heading = "Audit")]
     pub(in crate::cli) shards: Option<usize>,
     /// Number of images judged at once by this process
@@ -192,7 +192,7 @@ pub(in crate::cli) enum AuditManifest {
     Kubernetes(KubernetesArgs),
 }
 
-/// What every engine needs.
+/// What every scheduler needs.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ManifestArgs {
     #[command(flatten)]

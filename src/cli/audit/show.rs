@@ -72,7 +72,7 @@ pub(super) fn trend(asked: &AuditTrendArgs, environment: &Environment) -> Result
     Ok(if is_worse { ExitStatus::Fail } else { ExitStatus::Pass })
 }
 
-/// The exit status of `check` for many images. An image without a verdict is no error of this command.
+/// The exit status of `check` for many images. An image without a verdict is not an error of this command.
 fn exit(counts: AuditCounts) -> ExitStatus {
     if counts.fail > 0 {
         ExitStatus::Fail

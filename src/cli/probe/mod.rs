@@ -198,7 +198,7 @@ struct ImageRun<'a> {
 }
 
 impl ImageRun<'_> {
-    /// Runs an image and returns the recording. A preflight passes the image that it reads meanwhile.
+    /// Runs an image and returns the recording. A preflight passes the image that it reads at the same time.
     fn record(&self, image: &str, reading: Option<&ImageReading<'_>>) -> Result<Recording, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
         let ways = plan::ways(self.more, self.launch, self.rare)?;

@@ -36,7 +36,7 @@ fn can_stop((name, family): (&str, Family), about: &VariableUse, readers: &Reade
     })
 }
 
-/// The setting and what becomes of its value, for a report.
+/// The setting and the effect of its value, for a report.
 fn describe(found: &Misreading, setting: &Setting) -> String {
     found.describe(&setting.name, setting.value.as_deref().unwrap_or_default())
 }

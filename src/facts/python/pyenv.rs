@@ -6,7 +6,7 @@ use crate::model::{Fact, Gap, ImagePath};
 use super::super::start::ProcessState;
 use super::files::ProcessFiles;
 
-/// The interpreter behind a shim, by the name that was called; `None` if the file is no shim.
+/// The interpreter behind a shim, by the name that was called; `None` if the file is not a shim.
 pub(super) fn behind_shim(
     files: &ProcessFiles<'_>,
     state: &ProcessState,

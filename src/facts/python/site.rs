@@ -158,7 +158,7 @@ impl<'w> SitePath<'w> {
         }
     }
 
-    /// The home directory: `HOME`, which container runtimes set from the passwd file. That of an unknown user is no part of
+    /// The home directory: `HOME`, which container runtimes set from the passwd file. That of an unknown user is not a part of
     /// the image.
     fn home(&self) -> Option<String> {
         let state = &self.call.state;

@@ -18,7 +18,7 @@ pub(super) enum ConfText<'a> {
     Unread(Gap),
 }
 
-/// A user to whom only the permissions of others apply.
+/// A user to whom only the permissions for others apply.
 const ANYBODY: Credentials = Credentials { user: u32::MAX, groups: Vec::new() };
 
 impl<'a> ConfText<'a> {
@@ -50,7 +50,7 @@ impl<'a> ConfText<'a> {
                 Self::Unread(Gap { settle: gap.settle.or_else(|| Some(advice.to_owned())), ..gap })
             }
             Fact::Absent if context.rootfs.is_directory(path) => Self::Ignored("it is a directory".to_owned(), None),
-            Fact::Absent => Self::Ignored("it is no regular file".to_owned(), None),
+            Fact::Absent => Self::Ignored("it is not a regular file".to_owned(), None),
         }
     }
 

@@ -155,7 +155,7 @@ impl<'a> Runner<'a> {
         if let Some(Ok(called)) = words.first()
             && self.locate(called, state)?.is_none()
         {
-            return Err(Self::gap(start, &format!("{called} is no program of the image")));
+            return Err(Self::gap(start, &format!("{called} is not a program of the image")));
         }
         self.start(&Start { words, has_input: start.has_input, place: start.place.clone() }, state)
     }

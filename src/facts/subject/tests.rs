@@ -73,7 +73,7 @@ fn a_program_that_needs_nccl_is_judged_in_place_of_torch() {
     assert!(text_of(&facts, "subject.name").starts_with(&format!("program {program}")));
     assert_eq!(text_of(&facts, "subject.loaded"), format!("/{LOADER}, /usr/lib/libnccl.so.2"));
     assert_eq!(all(&facts, &["torch.loaded", "torch.import_error"]), ["absent", "absent"]);
-    // A server beside torch that does not use NCCL is no subject, nor is a shell.
+    // Neither a server beside torch that does not use NCCL nor a shell is a subject.
     let mut server = files();
     server[0].1 = Made::Elf(None, &[]);
     for (files, command) in [(server, program.as_str()), (files(), "/bin/sh"), (files(), "python3")] {

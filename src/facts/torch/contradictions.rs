@@ -43,7 +43,7 @@ fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
         (&build.code, &build.header)
     {
         for name in code.keys().chain(header.keys()).collect::<BTreeSet<_>>() {
-            let (code, header) = (told(code, name), told(header, name));
+            let (code, header) = (value_text(code, name), value_text(header, name));
             if code != header {
                 let text = if code.len().max(header.len()) > LONGEST_VALUE {
                     format!("{name} differs between libtorch_cpu.so and macros.h")
@@ -73,7 +73,7 @@ fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
         if differs {
             let text = format!(
                 "USE_NCCL is {}, NCCL linkage of libtorch_cuda.so is {}",
-                told(options, "USE_NCCL"),
+                value_text(options, "USE_NCCL"),
                 said.name()
             );
             points.add(text, at.iter().chain(linkage.sites()));
@@ -89,7 +89,7 @@ fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
     }
 }
 
-fn told<'o>(options: &'o OptionValues, name: &str) -> &'o str {
+fn value_text<'o>(options: &'o OptionValues, name: &str) -> &'o str {
     options.get(name).map_or("not set", String::as_str)
 }
 

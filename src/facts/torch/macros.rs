@@ -73,10 +73,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), String> {
-        if self.take(byte) { Ok(()) } else { Err(self.wrong(&format!("'{}'", char::from(byte)))) }
+        if self.take(byte) { Ok(()) } else { Err(self.mistake(&format!("'{}'", char::from(byte)))) }
     }
 
-    fn wrong(&self, wanted: &str) -> String {
+    fn mistake(&self, wanted: &str) -> String {
         let here = self.rest.get(..16).unwrap_or(self.rest);
         format!("CAFFE2_BUILD_STRINGS has '{}' where {wanted} is expected", here.escape_ascii())
     }
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
                 self.rest = rest;
                 self.ordinary(&mut text)?;
             } else if count == 0 {
-                return Err(self.wrong("a string"));
+                return Err(self.mistake("a string"));
             } else {
                 return String::from_utf8(text).map_err(|_utf8| "CAFFE2_BUILD_STRINGS is not UTF-8".to_owned());
             }
@@ -103,11 +103,11 @@ impl<'a> Cursor<'a> {
 
     /// Reads up to the closing parenthesis with the delimiter of the opening one.
     fn raw(&mut self, rest: &'a [u8]) -> Result<&'a [u8], String> {
-        let open = rest.iter().take(17).position(|&byte| byte == b'(').ok_or_else(|| self.wrong("a raw string"))?;
+        let open = rest.iter().take(17).position(|&byte| byte == b'(').ok_or_else(|| self.mistake("a raw string"))?;
         let (delimiter, inside) = rest.split_at(open);
         let inside = inside.strip_prefix(b"(").unwrap_or(inside);
         let close = [b")", delimiter, b"\""].concat();
-        let end = memchr::memmem::find(inside, &close).ok_or_else(|| self.wrong("the end of a raw string"))?;
+        let end = memchr::memmem::find(inside, &close).ok_or_else(|| self.mistake("the end of a raw string"))?;
         self.rest = part(inside, end + close.len()..)?;
         Ok(part(inside, ..end)?)
     }
@@ -124,11 +124,11 @@ impl<'a> Cursor<'a> {
                         b'n' => b'\n',
                         b't' => b'\t',
                         b'"' | b'\\' | b'\'' | b'?' => escaped,
-                        _ => return Err(self.wrong("a simple escape")),
+                        _ => return Err(self.mistake("a simple escape")),
                     });
                     self.rest = rest;
                 }
-                [b'\n', ..] | [] => return Err(self.wrong("the end of a string")),
+                [b'\n', ..] | [] => return Err(self.mistake("the end of a string")),
                 [byte, ref rest @ ..] => {
                     text.push(byte);
                     self.rest = rest;

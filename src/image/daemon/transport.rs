@@ -112,7 +112,7 @@ impl EngineTransport {
             Address::Http(host) => EngineRoute::Tcp(with_port(host, 80)),
             Address::Tls { host, certificates } => {
                 let name = ServerName::try_from(without_port(host).to_owned()).map_err(|_name| {
-                    let why = format!("'{}' is no name of a host", printable(host));
+                    let why = format!("'{}' is not the name of a host", printable(host));
                     EngineError::new(SourceErrorKind::Unreachable, why)
                 })?;
                 EngineRoute::Tls { host: with_port(host, 443), name, config: Arc::new(settings(certificates)?) }

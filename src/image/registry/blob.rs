@@ -100,7 +100,7 @@ impl<'a> Blob<'a> {
         if self.body.is_none() {
             self.connect()?;
         }
-        let broken = |object: RequestedObject<'_>, position: u64, cause: String| AttemptError::Passing {
+        let broken = |object: RequestedObject<'_>, position: u64, cause: String| AttemptError::Transient {
             error: SourceError::unreachable(format!(
                 "{object}: the connection broke at byte {position} of {size}: {cause}"
             )),
@@ -145,7 +145,7 @@ impl<'a> Blob<'a> {
         self.body = None;
         self.fresh = 0;
         match fault {
-            AttemptError::Passing { after, .. } if self.backoff.wait(after) => Ok(()),
+            AttemptError::Transient { after, .. } if self.backoff.wait(after) => Ok(()),
             fault => Err(self.registry.auth.conceal(fault.into_error())),
         }
     }

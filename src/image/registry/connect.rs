@@ -54,7 +54,7 @@ pub(super) fn contact(
             }
         }
     }
-    let what = if failure.kind.passes() { "no registry answers at" } else { "connecting to" };
+    let what = if failure.kind.is_transient() { "no registry answers at" } else { "connecting to" };
     Err(transport.no_answer(format_args!("{what} {address}"), &failure).into_error())
 }
 
@@ -65,7 +65,7 @@ fn first_answer(transport: &HttpTransport, url: &Url, patience: Patience) -> Res
         match transport.get(url, &HeaderMap::new(), &Authorization::Nobody) {
             // A refused connection is final: nothing listens on that port.
             Err(failure)
-                if failure.kind.passes() && failure.kind != RequestErrorKind::Refused && backoff.wait(None) => {}
+                if failure.kind.is_transient() && failure.kind != RequestErrorKind::Refused && backoff.wait(None) => {}
             result => return result,
         }
     }

@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a helper with this script.
+    /// The result of a helper with this script.
     fn asked(script: &str) -> Result<Option<DockerCredential>, String> {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("docker-credential-test");

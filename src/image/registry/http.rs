@@ -133,8 +133,8 @@ impl HttpTransport {
             }
             (hint, _) => hint.map(str::to_owned),
         };
-        if failure.kind.passes() {
-            AttemptError::Passing { error: SourceError::unreachable(what).with_hint(hint), after: None }
+        if failure.kind.is_transient() {
+            AttemptError::Transient { error: SourceError::unreachable(what).with_hint(hint), after: None }
         } else {
             AttemptError::Final(SourceError::invalid(what).with_hint(hint))
         }

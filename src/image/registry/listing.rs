@@ -41,8 +41,9 @@ pub(in crate::image) fn repositories(host: &str, options: &AccessOptions) -> Res
 }
 
 fn open(repository: &str, options: &AccessOptions) -> Result<Registry, SourceError> {
-    let name =
-        repository.parse().map_err(|error| SourceError::invalid(format!("{repository} is no repository: {error}")))?;
+    let name = repository
+        .parse()
+        .map_err(|error| SourceError::invalid(format!("{repository} is not a repository: {error}")))?;
     open_patiently(&name, options, &RegistryContacts::default(), Patience::default())
 }
 

@@ -244,7 +244,7 @@ fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, Attem
     loop {
         match attempt() {
             Ok(done) => return Ok(done),
-            Err(AttemptError::Passing { after, .. }) if backoff.wait(after) => {}
+            Err(AttemptError::Transient { after, .. }) if backoff.wait(after) => {}
             Err(fault) => return Err(fault.into_error()),
         }
     }

@@ -36,7 +36,7 @@ pub(super) enum RequestErrorKind {
 
 impl RequestErrorKind {
     /// Returns true if a retry may succeed.
-    pub(super) fn passes(self) -> bool {
+    pub(super) fn is_transient(self) -> bool {
         match self {
             Self::Issuer | Self::Certificate | Self::ClientCertificate | Self::NotTls | Self::Redirect | Self::Slow => {
                 false

@@ -22,7 +22,7 @@ const LONGEST_QUOTE: usize = 300;
 #[derive(Debug)]
 pub(super) enum AttemptError {
     /// A retry may succeed: `error` is the final error if it does not, `after` the delay that the server requests.
-    Passing { error: SourceError, after: Option<Duration> },
+    Transient { error: SourceError, after: Option<Duration> },
     /// A retry would fail as well.
     Final(SourceError),
 }
@@ -31,7 +31,7 @@ impl AttemptError {
     /// The error to report if there is no further attempt.
     pub(super) fn into_error(self) -> SourceError {
         match self {
-            Self::Passing { error, .. } | Self::Final(error) => error,
+            Self::Transient { error, .. } | Self::Final(error) => error,
         }
     }
 }
@@ -81,17 +81,17 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
     let said = if quote.is_empty() { String::new() } else { format!(" ({quote})") };
     let what = format!("{object}: {host} answered {status}{said}");
     match status {
-        StatusCode::TOO_MANY_REQUESTS => AttemptError::Passing {
+        StatusCode::TOO_MANY_REQUESTS => AttemptError::Transient {
             error: SourceError::new(SourceErrorKind::Busy, format!("{what}, {}", access.used))
                 .with_hint(format!("wait, or {}: limits are lower without a login", access.hint)),
             after,
         },
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-            AttemptError::Passing { error: SourceError::unreachable(what), after }
+            AttemptError::Transient { error: SourceError::unreachable(what), after }
         }
         // The URL that the registry signed has expired: a retry gets a new one.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if elsewhere => {
-            AttemptError::Passing { error: SourceError::unreachable(what), after }
+            AttemptError::Transient { error: SourceError::unreachable(what), after }
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let doubt = if access.anonymous { "check the name; if it is right, " } else { "" };

@@ -124,7 +124,7 @@ impl Examples {
 
 impl Example {
     /// Names and values of the known facts, as written.
-    pub fn said(&self) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+    pub fn known(&self) -> impl Iterator<Item = (&str, &serde_json::Value)> {
         self.facts.0.iter().map(|(name, value)| (&*name.value, &value.value))
     }
 
@@ -136,7 +136,7 @@ impl Example {
     /// The example's facts, which were validated when the rule was read.
     pub fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        for (name, value) in self.said() {
+        for (name, value) in self.known() {
             if let Some((key, value)) = key::find(name).and_then(|key| Some((key, typed(key, value)?))) {
                 facts.insert_value(key, Fact::known(value));
             }

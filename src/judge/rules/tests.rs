@@ -36,12 +36,12 @@ fn an_unknown_fact_counts_only_if_it_decides() {
         ("torch.use_nccl && false", "False"),
         ("true || torch.use_nccl", "True"),
         ("torch.use_nccl || true", "True"),
-        ("true && torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
-        ("!torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
-        ("has(torch.use_nccl)", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
+        ("true && torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, is_transient: false }])"),
+        ("!torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, is_transient: false }])"),
+        ("has(torch.use_nccl)", "Unknown([Gap { why: \"code\", settle: None, is_transient: false }])"),
         ("has(nccl.loaded.path)", "False"),
         ("has(torch.version) && torch.version == '2.9.0'", "True"),
-        ("torch.use_nccl ? true : false", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
+        ("torch.use_nccl ? true : false", "Unknown([Gap { why: \"code\", settle: None, is_transient: false }])"),
     ] {
         let truth = scope.eval(&Condition::compile(condition).unwrap());
         assert_eq!(format!("{truth:?}"), expected, "{condition}");

@@ -74,7 +74,7 @@ impl LocalCache {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(scanner) = Scanner::of_folder(&name) else { continue };
             for path in list(&folder)? {
-                // Another process may have removed it meanwhile.
+                // Another process may have removed it by now.
                 let Some(metadata) = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file) else { continue };
                 let used = metadata.modified()?;
                 stored.push(StoredScans { scanner: scanner.clone(), size: metadata.len(), used, path });
@@ -196,7 +196,7 @@ impl fmt::Display for LocalCache {
 }
 
 impl StoredScans {
-    /// The entry's name, which is the same in every cache, and its bytes; `None` if it was removed meanwhile.
+    /// The entry's name, which is the same in every cache, and its bytes; `None` if it has been removed.
     pub(super) fn read(&self, local: &LocalCache) -> io::Result<Option<(String, Vec<u8>)>> {
         let name = self.path.strip_prefix(&local.folder).unwrap_or(&self.path).to_string_lossy().into_owned();
         Ok(local.read(&name)?.map(|bytes| (name, bytes)))

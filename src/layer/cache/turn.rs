@@ -29,7 +29,7 @@ impl ScanCache {
     }
 
     /// Scans a layer by `scan`, if no other process does. Otherwise waits for that scan and returns `None` once the
-    /// cache has it. A cache that fails is no reason to wait.
+    /// cache has it. A cache that fails is not a reason to wait.
     pub fn once<T>(&self, key: &ScanKey<'_>, cancel: &Cancel, scan: impl FnOnce() -> T) -> Option<T> {
         let shared = self.shared.as_ref().filter(|shared| shared.has_create() && key.blob.size >= LARGE);
         let (Some(holder), Some(shared)) = (&self.holder, shared) else { return Some(scan()) };

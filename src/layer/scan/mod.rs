@@ -88,11 +88,11 @@ impl LayerScan {
     /// run.
     pub fn is_reproducible(&self) -> bool {
         let gap = |found: &Result<Found, Gap>| match found {
-            Err(gap) | Ok(Found::GpuCode(Err(gap))) => Some(gap.passing),
-            Ok(Found::Elf(elf)) => elf.symbols.as_ref().err().map(|gap| gap.passing),
+            Err(gap) | Ok(Found::GpuCode(Err(gap))) => Some(gap.is_transient),
+            Ok(Found::Elf(elf)) => elf.symbols.as_ref().err().map(|gap| gap.is_transient),
             Ok(_) => None,
         };
-        !self.found.values().flatten().filter_map(gap).any(|passing| passing)
+        !self.found.values().flatten().filter_map(gap).any(|is_transient| is_transient)
     }
 }
 

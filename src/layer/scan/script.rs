@@ -1,5 +1,5 @@
 //! Scripts that an image's command may run, or that a shell reads when it starts. Which of them it runs is not known
-//! while a layer is scanned, so all that may be are kept whole, within limits: an image has thousands of others.
+//! while a layer is scanned, so all that may be are kept whole, within limits: an image has thousands more.
 
 use crate::model::{Entry, ImagePath};
 

@@ -139,19 +139,19 @@ mod tests {
         let spooled = Spooled { path: "lib".to_owned(), file, failed: RefCell::default() };
         assert!(spooled.read_at(0, &mut [0]).is_err());
         let gap = spooled.vouch(()).unwrap_err();
-        assert!(gap.passing && gap.why.starts_with("lib: it cannot be read back"), "{gap}");
+        assert!(gap.is_transient && gap.why.starts_with("lib: it cannot be read back"), "{gap}");
     }
 
     #[test]
     fn a_failed_write_is_a_gap_that_names_the_remedy() {
         let nowhere = Limits { temporary: Some("/nonexistent".into()), ..Limits::default() };
         let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().err().unwrap();
-        assert!(gap.passing);
+        assert!(gap.is_transient);
         let gap = gap.to_string();
         assert!(gap.contains("cannot be written to /nonexistent") && gap.ends_with("TMPDIR"), "{gap}");
         let small = Limits { spool: 8, ..Limits::default() };
         let gap = Spool::new("lib".to_owned(), 9, &small).finish().err().unwrap();
-        assert!(!gap.passing, "a limit is part of the request");
+        assert!(!gap.is_transient, "a limit is part of the request");
         let gap = gap.to_string();
         assert!(gap.contains("the limit is 8 (raise it with --limit spool=N)"), "{gap}");
     }

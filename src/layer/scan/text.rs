@@ -91,7 +91,7 @@ fn is_record(path: &ImagePath) -> bool {
         || name.ends_with(b".json")
 }
 
-/// Returns true for packages whose records are read: an image has hundreds of others. `name` ends in `suffix`.
+/// Returns true for packages whose records are read: an image has hundreds more. `name` ends in `suffix`.
 fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     const PREFIXES: &[&str] = &[
         "torch-",

@@ -89,7 +89,7 @@ fn collectives(step: &StepRecord, facts: &mut Facts) {
     let mapped = step.parts_of::<MappedLibraries>().next();
     let copies = mapped.map_or(Ok(Vec::new()), |part| part.paths.known_list().map(copies_of_nccl));
     facts.insert(key::RUN_NCCL_PATHS, copies.map_or_else(Fact::Unknown, |copies| texts(step, copies)));
-    said(step, facts);
+    insert_log_facts(step, facts);
     measured(step, first.as_ref(), facts);
 }
 
@@ -104,7 +104,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Adds the facts from NCCL's debug output.
-fn said(step: &StepRecord, facts: &mut Facts) {
+fn insert_log_facts(step: &StepRecord, facts: &mut Facts) {
     let log = log(step);
     let setup = step.parts_of::<Setup>().next();
     let uses_nccl = setup.as_ref().and_then(|setup| setup.backend.text()).is_none_or(|backend| backend == "nccl");

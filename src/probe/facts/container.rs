@@ -42,7 +42,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_NOFILE, number(step, body.soft_limit("nofile"), &body.rlimits));
     facts.insert(key::RUN_PROCESSORS, number(step, processors(&body), &body.affinity));
     rendezvous(step, &body, facts);
-    let otherwise = given::otherwise(recording, &body);
+    let otherwise = given::find_differences(recording, &body);
     facts.insert(
         key::RUN_GIVEN_OTHERWISE,
         match launch {

@@ -10,24 +10,24 @@ use super::super::wire::host_config::HostConfig;
 use super::super::wire::limits::LimitsBody;
 
 /// Describes each difference; empty if there is none, or if no container was launched.
-pub(super) fn otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
+pub(super) fn find_differences(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
     let Some(launch) = &recording.launch else { return Vec::new() };
     let count = recording.result::<GpusBody>().and_then(|(_, body)| body.gpus.value().map(Vec::len));
-    let mut otherwise = Vec::new();
-    otherwise.extend(gpus(launch, limits, count.unwrap_or_default()));
-    let Some(given) = launch.host_config() else { return otherwise };
-    otherwise.extend(entrypoint(launch));
+    let mut differences = Vec::new();
+    differences.extend(gpus(launch, limits, count.unwrap_or_default()));
+    let Some(given) = launch.host_config() else { return differences };
+    differences.extend(entrypoint(launch));
     if let Some(requested) = launch.requested_config() {
-        otherwise.extend(privileges(&requested, &given));
-        otherwise.extend(mounts(&requested, &given));
-        otherwise.extend(bounds(&requested, &given));
-        otherwise.extend(modes(&requested, &given));
+        differences.extend(privileges(&requested, &given));
+        differences.extend(mounts(&requested, &given));
+        differences.extend(bounds(&requested, &given));
+        differences.extend(modes(&requested, &given));
     }
-    otherwise.extend(shared_memory(&given, limits));
-    otherwise.extend(ulimits(&given, limits));
-    otherwise.extend(namespaces(launch, &given, limits));
-    otherwise.extend(rdma_devices(&given, limits));
-    otherwise
+    differences.extend(shared_memory(&given, limits));
+    differences.extend(ulimits(&given, limits));
+    differences.extend(namespaces(launch, &given, limits));
+    differences.extend(rdma_devices(&given, limits));
+    differences
 }
 
 fn gpus(launch: &LaunchEvent, limits: &LimitsBody, seen: usize) -> Option<String> {
@@ -245,7 +245,7 @@ mod tests {
         let mut recording = Recording::default();
         recording.launch = Some(launch);
         let limits: LimitsBody = serde_json::from_str(&LIMITS.replace('\n', "")).unwrap();
-        otherwise(&recording, &limits)
+        find_differences(&recording, &limits)
     }
 
     const REQUESTED: &str = r#"{"ReadonlyRootfs":true,"SecurityOpt":["no-new-privileges"],"Memory":1024,"PidsLimit":64,
@@ -286,7 +286,7 @@ mod tests {
             let mut recording = Recording::default();
             let (requested, given) = (account(&["/entry.sh", "-x"]), account(given));
             recording.launch = Some(LaunchEvent { requested, given, ..LaunchEvent::default() });
-            otherwise(&recording, &LimitsBody::default())
+            find_differences(&recording, &LimitsBody::default())
         };
         assert_eq!(differences(&["/entry.sh", "-x"]), [""; 0]);
         let other = "requested the entrypoint /entry.sh -x but the engine's account has no entrypoint";
@@ -298,6 +298,6 @@ mod tests {
         let line = r#"{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{"gpus":[{},{}]}}"#;
         let mut recording = Recording::read(line.as_bytes());
         recording.launch = Some(LaunchEvent::default());
-        assert_eq!(otherwise(&recording, &LimitsBody::default()), ["requested no GPUs but found 2"]);
+        assert_eq!(find_differences(&recording, &LimitsBody::default()), ["requested no GPUs but found 2"]);
     }
 }

@@ -147,7 +147,7 @@ mod tests {
         facts
     }
 
-    fn told(facts: &Facts, key: &Definition) -> String {
+    fn shown(facts: &Facts, key: &Definition) -> String {
         facts.view(key).value().map(ToString::to_string).unwrap_or_default()
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn containers_with_everything_that_rdma_needs() {
         for name in ["host-network", "bridge", "user", "memlock-64k-ipc-lock"] {
             let facts = facts(name);
-            assert_eq!(told(&facts, &key::RUN_RDMA_DEVICES), "rxe0", "{name}");
+            assert_eq!(shown(&facts, &key::RUN_RDMA_DEVICES), "rxe0", "{name}");
             for key in key::definitions![RUN_RDMA_CLOSED, RUN_RDMA_REGISTRATION, RUN_RDMA_GID, RUN_RDMA_PING] {
                 assert_eq!(facts.view(key), &Fact::Absent, "{name}: {}", key.name);
             }
@@ -176,18 +176,18 @@ mod tests {
         ] {
             let facts = facts(name);
             assert_eq!(facts.get(key::RUN_RDMA_DEVICES), &Fact::Absent, "{name}");
-            assert!(told(&facts, &key::RUN_RDMA_CLOSED).contains(&format!("cause={cause}, device=rxe0")), "{name}");
+            assert!(shown(&facts, &key::RUN_RDMA_CLOSED).contains(&format!("cause={cause}, device=rxe0")), "{name}");
         }
     }
 
     #[test]
     fn limits_and_gids() {
-        let small = told(&facts("memlock-64k"), &key::RUN_RDMA_REGISTRATION);
+        let small = shown(&facts("memlock-64k"), &key::RUN_RDMA_REGISTRATION);
         assert_eq!(small, "rxe0: 1 MiB: ENOMEM, rxe0: 64 MiB: ENOMEM");
-        assert_eq!(told(&facts("memlock-8m"), &key::RUN_RDMA_REGISTRATION), "rxe0: 64 MiB: ENOMEM");
+        assert_eq!(shown(&facts("memlock-8m"), &key::RUN_RDMA_REGISTRATION), "rxe0: 64 MiB: ENOMEM");
         let empty = facts("gid-index-empty");
-        assert!(told(&empty, &key::RUN_RDMA_GID).contains("which is empty"));
-        assert!(told(&empty, &key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));
-        assert!(told(&facts("gid-index-link-local"), &key::RUN_RDMA_GID).contains("link-local"));
+        assert!(shown(&empty, &key::RUN_RDMA_GID).contains("which is empty"));
+        assert!(shown(&empty, &key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));
+        assert!(shown(&facts("gid-index-link-local"), &key::RUN_RDMA_GID).contains("link-local"));
     }
 }

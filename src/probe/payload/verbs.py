@@ -232,7 +232,7 @@ class Verbs:
 
     def device_list(self):
         """
-        ({name: ibv_device}, lines that libibverbs wrote to standard error meanwhile).
+        ({name: ibv_device}, lines that libibverbs wrote to standard error in the meantime).
 
         The list stays allocated, so that the devices live as long as this process.
         """

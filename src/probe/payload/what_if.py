@@ -1,5 +1,5 @@
 """Step what-if: one measurement under variants of the environment, in turns, so that a machine that slows down or
-speeds up meanwhile affects all of them. This step does not decide whether a difference is significant."""
+speeds up in the meantime affects all of them. This step does not decide whether a difference is significant."""
 import statistics
 import time
 

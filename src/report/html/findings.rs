@@ -102,7 +102,7 @@ pub(super) fn fix(text: &str) -> Markup {
     }
 }
 
-/// Links to the sources. What is no address of the web is text.
+/// Links to the sources. Other texts are not links.
 pub(super) fn references(references: &[String]) -> Markup {
     let is_web = |address: &str| address.starts_with("https://") || address.starts_with("http://");
     html! {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Site};
-use crate::report::human::overview::told;
+use crate::report::human::overview::fact_text;
 use crate::report::plain_text::short;
 
 /// Maximum characters of a node.
@@ -59,7 +59,7 @@ fn library(facts: &Facts, left: &[String]) -> Markup {
 }
 
 fn text(facts: &Facts, key: &Definition) -> String {
-    short(&told(facts.view(key)), NODE)
+    short(&fact_text(facts.view(key)), NODE)
 }
 
 /// A path, and the layer that it comes from.

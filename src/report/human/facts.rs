@@ -5,7 +5,7 @@ use std::io;
 
 use anstyle::AnsiColor;
 
-use super::overview::{told, value_text};
+use super::overview::{fact_text, value_text};
 use super::page::{self, Page, cut, label};
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
@@ -109,7 +109,7 @@ fn one(name: &str, fact: &Fact, column: usize, verbose: bool, page: &mut Page<'_
             page.row(2, label(name), column, "")?;
             values.iter().try_for_each(|value| page.text(4, &value_text(value)))
         }
-        _ => page.row(2, label(name), column, &told(fact)),
+        _ => page.row(2, label(name), column, &fact_text(fact)),
     }
 }
 

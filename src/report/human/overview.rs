@@ -40,15 +40,15 @@ pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     rows.extend(nccl(facts));
     rows.push(match subject {
         None => ("linkage", linkage(facts)),
-        Some(_) => ("route", told(facts.view(&key::NCCL_LOADED_ROUTE))),
+        Some(_) => ("route", fact_text(facts.view(&key::NCCL_LOADED_ROUTE))),
     });
-    rows.push(("libibverbs", told(facts.view(&key::RDMA_VERBS))));
-    rows.push(("providers", told(facts.view(&key::RDMA_PROVIDERS))));
+    rows.push(("libibverbs", fact_text(facts.view(&key::RDMA_VERBS))));
+    rows.push(("providers", fact_text(facts.view(&key::RDMA_PROVIDERS))));
     rows
 }
 
 /// Text of a fact: its value, `absent`, or the reason why it is unknown.
-pub(in crate::report) fn told(fact: &Fact) -> String {
+pub(in crate::report) fn fact_text(fact: &Fact) -> String {
     match fact {
         Fact::Seen { value, .. } => value_text(value),
         Fact::Absent => "absent".to_owned(),
@@ -102,7 +102,7 @@ fn start(facts: &Facts) -> Option<String> {
 }
 
 fn torch(facts: &Facts) -> String {
-    let version = told(facts.view(&key::TORCH_VERSION));
+    let version = fact_text(facts.view(&key::TORCH_VERSION));
     match (facts.get(key::TORCH_VERSION), facts.get(key::TORCH_CUDA_VERSION)) {
         (Fact::Absent, _) => version,
         (_, Fact::Seen { value, .. }) => format!("{version}, built for CUDA {value}"),
@@ -115,9 +115,9 @@ fn torch(facts: &Facts) -> String {
 fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     let (version, path) = (facts.view(&key::NCCL_LOADED_VERSION), facts.view(&key::NCCL_LOADED_PATH));
     let told = match (version.value(), path.value()) {
-        (None, None) => told(path),
-        (Some(_), _) => told(version),
-        (None, Some(_)) => format!("version {}", told(version)),
+        (None, None) => fact_text(path),
+        (Some(_), _) => fact_text(version),
+        (None, Some(_)) => format!("version {}", fact_text(version)),
     };
     let path = path.value().map(|path| ("", value_text(path)));
     std::iter::once(("NCCL", told)).chain(path).collect()
@@ -125,7 +125,7 @@ fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// The kind of linkage between torch and NCCL and, if known, the route by which the loader finds NCCL.
 fn linkage(facts: &Facts) -> String {
-    let linkage = told(facts.view(&key::TORCH_NCCL_LINKAGE));
+    let linkage = fact_text(facts.view(&key::TORCH_NCCL_LINKAGE));
     match facts.get(key::NCCL_LOADED_ROUTE) {
         Fact::Seen { value, .. } => format!("{linkage}, {value}"),
         Fact::Absent | Fact::Unknown(_) => linkage,

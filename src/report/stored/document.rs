@@ -279,7 +279,7 @@ impl StoredJudgement {
             }
             StoredOutcome::Unknown => Ok(Problem::Unknown(gaps.into_iter().map(Gap::from).collect())),
             StoredOutcome::Pass | StoredOutcome::NotApplicable | StoredOutcome::Waived => {
-                Err(StoredError::Value(format!("the judgement of {rule} is no problem")))
+                Err(StoredError::Value(format!("the judgement of {rule} is not a problem")))
             }
         };
         Ok(match (outcome, waiver, consequence_of) {

@@ -250,7 +250,7 @@ fn modes_and_layers_are_those_of_the_last_description() {
     assert_eq!(node("a"), (0o711, 1));
     assert_eq!(node("b"), (0o755, 0), "a directory that no layer describes");
     assert_eq!(rootfs.node(ROOT).mode, 0o700, "the root is a directory");
-    assert_eq!(rootfs.walk(|_, _| true).count(), 3, "the root is no entry of itself");
+    assert_eq!(rootfs.walk(|_, _| true).count(), 3, "the root is not an entry of itself");
     assert_eq!(rootfs.refused, None);
 }
 

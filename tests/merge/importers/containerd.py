@@ -38,7 +38,7 @@ class Containerd:
         if pulled.returncode:
             return None, pulled.stdout.splitlines()[-1]
         root = tempfile.mkdtemp(dir=self.work)
-        # Writable, as a container's: a read-only mount of one layer is no overlay, and shows its attributes and devices.
+        # Writable, as a container's: a read-only mount of one layer is not an overlay, and shows its attributes and devices.
         mounted = self.call("images", "mount", "--rw", "--snapshotter", "overlayfs", name, root)
         if mounted.returncode:
             return None, mounted.stdout.splitlines()[-1]

@@ -46,7 +46,7 @@ fn named(value: &str) -> Option<Misreading> {
     }
 }
 
-/// A host name, or an IPv4 address with four numbers; what consists of digits and dots is no name.
+/// A host name, or an IPv4 address with four numbers; what consists of digits and dots is not a name.
 fn is_host(host: &str) -> bool {
     let is_numeric = host.chars().all(|c| c.is_ascii_digit() || c == '.');
     let is_name = || host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));

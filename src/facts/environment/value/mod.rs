@@ -13,7 +13,7 @@ use super::super::settings::strtoll;
 use super::vocabulary::{Reads, VariableUse, table};
 
 /// Values of which a reader that refuses any value refuses at least one: none, a word, a number with more behind it, a size that
-/// is no multiple of eight, an address range without a length, and a number that nothing holds.
+/// is not a multiple of eight, an address range without a length, and a number that nothing holds.
 pub(super) const DOUBTFUL: [&str; 6] = ["", "?", "-1x", "4M", "10.0.0.0", "99999999999999999999"];
 
 /// A value that its reader does not take as written.
@@ -34,7 +34,7 @@ impl Misreading {
         Self { what: what.into(), stops: true }
     }
 
-    /// The setting and what becomes of it, for a report.
+    /// The setting and its effect, for a report.
     pub(super) fn describe(&self, name: &str, value: &str) -> String {
         format!("{name}={value} ({})", self.what)
     }

@@ -27,7 +27,7 @@ impl<'v> NameList<'v> {
         Self { excludes, is_exact, entries: rest.split(',').map(entry).filter(|(name, _)| !name.is_empty()).collect() }
     }
 
-    /// What becomes of entries that match nothing.
+    /// The effect of entries that match nothing.
     fn dead(&self, kind: &str, dead: &[&str]) -> Option<Misreading> {
         let quoted: Vec<_> = dead.iter().map(|name| format!("'{name}'")).collect();
         let names = quoted.join(" and ");

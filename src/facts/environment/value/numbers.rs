@@ -93,7 +93,7 @@ pub(super) fn thresholds(value: &str) -> Option<Misreading> {
     (read != SIZES || value.split_ascii_whitespace().count() != SIZES).then(|| Misreading::ignored(what()))
 }
 
-/// PyTorch's flags of `c10/util/env.h`, which are 0 or 1. It warns of others and ignores them.
+/// PyTorch's flags of `c10/util/env.h`, which are 0 or 1. It warns of other values and ignores them.
 pub(super) fn digit(value: &str) -> Option<Misreading> {
     (!matches!(value, "0" | "1")).then(|| Misreading::ignored("PyTorch ignores it: the flag is 0 or 1"))
 }

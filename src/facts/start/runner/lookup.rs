@@ -83,7 +83,7 @@ pub(in crate::facts::start) fn may_execute(
     }
 }
 
-/// The kind of a shell by its name and the file that it leads to; `None` if it is no shell that is followed.
+/// The kind of a shell by its name and the file that it leads to; `None` if it is not a shell that is followed.
 pub(super) fn shell_kind(base: &str, real: Option<&ImagePath>) -> Option<ShellKind> {
     let real = real.map_or(&b""[..], ImagePath::file_name);
     match base {

@@ -32,7 +32,7 @@ fn images_that_match_equally_are_ambiguous() {
     };
     let lines = [line(&image, ""), line(&rival, "  (rival)")].concat();
     assert_eq!(error, format!("several images match:{lines}\n  help: choose one of these"));
-    // The same image twice counts once, and an image for another platform is no rival.
+    // The same image twice counts once, and an image for another platform is not a rival.
     let other = memory.entry("s390x");
     let one = Ok(vec!["linux/riscv64".to_owned()]);
     assert_eq!(memory.chosen(&[image.clone(), image.clone(), other], &choice), one);

@@ -20,7 +20,7 @@ pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), ConditionErr
     let mut checker = Checker { places, bound: Vec::new() };
     match checker.kind(root)? {
         ValueKind::Bool => Ok(()),
-        kind => Err(checker.wrong(root, format!("its value is {kind}, but a condition must be true or false"))),
+        kind => Err(checker.mistake(root, format!("its value is {kind}, but a condition must be true or false"))),
     }
 }
 
@@ -38,13 +38,17 @@ impl Checker<'_> {
                 LiteralValue::Int(_) | LiteralValue::UInt(_) => ValueKind::Int,
                 LiteralValue::Double(_) => ValueKind::Double,
                 LiteralValue::String(_) => ValueKind::Text,
-                _ => return Err(self.wrong(expression, "no fact has this value; use has() to test for an absent fact")),
+                _ => {
+                    return Err(
+                        self.mistake(expression, "no fact has this value; use has() to test for an absent fact")
+                    );
+                }
             }),
             Expr::Ident(_) => self.name(expression),
             Expr::Select(_) if path(expression).0.is_some() => self.name(expression),
             Expr::Select(select) => {
                 let kind = entry_of(&self.kind(&select.operand)?, &select.field)
-                    .map_err(|(what, help)| ConditionError { help, ..self.wrong(expression, what) })?;
+                    .map_err(|(what, help)| ConditionError { help, ..self.mistake(expression, what) })?;
                 Ok(if select.test { ValueKind::Bool } else { kind })
             }
             Expr::Call(call) => self.call(expression, call),
@@ -53,9 +57,8 @@ impl Checker<'_> {
                 for element in &list.elements {
                     let kind = self.kind(element)?;
                     if !of.meets(&kind) {
-                        return Err(
-                            self.wrong(element, format!("this element is {kind}, but the elements before it are {of}"))
-                        );
+                        return Err(self
+                            .mistake(element, format!("this element is {kind}, but the elements before it are {of}")));
                     }
                     of = of.or(kind);
                 }
@@ -71,7 +74,7 @@ impl Checker<'_> {
             }
             Expr::Comprehension(each) => self.each(each),
             Expr::Struct(_) | Expr::Unspecified => {
-                Err(self.wrong(expression, "structures are not allowed in a condition"))
+                Err(self.mistake(expression, "structures are not allowed in a condition"))
             }
         }
     }
@@ -99,7 +102,7 @@ impl Checker<'_> {
         for (index, part) in rest.iter().enumerate() {
             kind = entry_of(&kind, part).map_err(|(what, help)| {
                 let whole = [&[root], parts.get(..own + index + 1).unwrap_or_default()].concat().join(".");
-                ConditionError { help, ..self.wrong_name(expression, &whole, what) }
+                ConditionError { help, ..self.unknown_name(expression, &whole, what) }
             })?;
         }
         let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
@@ -116,7 +119,7 @@ impl Checker<'_> {
             IMAGE_ENV.name
         );
         let help = Some(format!("test whether it is set: '{name}' in image.other_env"));
-        Err(ConditionError { help, ..self.wrong(expression, what) })
+        Err(ConditionError { help, ..self.mistake(expression, what) })
     }
 
     /// Refuses variables that the effective settings never hold: a condition would take them for unset.
@@ -126,14 +129,14 @@ impl Checker<'_> {
         }
         let what =
             format!("{} holds the variables of NCCL, PyTorch and the process only, not {name}", ENV_EFFECTIVE.name);
-        Err(ConditionError { help: Some(format!("use image.env.{name}")), ..self.wrong(expression, what) })
+        Err(ConditionError { help: Some(format!("use image.env.{name}")), ..self.mistake(expression, what) })
     }
 
     /// Like [`Self::shown`], for a quoted name. A computed name cannot be checked before evaluation, so it is refused.
     fn variable(&self, name: &IdedExpr) -> Result<(), ConditionError> {
         match &name.expr {
             Expr::Literal(LiteralValue::String(text)) => self.shown(name, text.inner()),
-            _ => Err(self.wrong(name, format!("{} needs the name of a variable in quotes", IMAGE_ENV.name))),
+            _ => Err(self.mistake(name, format!("{} needs the name of a variable in quotes", IMAGE_ENV.name))),
         }
     }
 
@@ -149,7 +152,7 @@ impl Checker<'_> {
         let all = || Some("`ncclcheck rules schema facts` lists all facts".to_owned());
         ConditionError {
             help: help.or_else(all),
-            ..self.wrong_name(expression, &whole, format!("there is no fact '{whole}'"))
+            ..self.unknown_name(expression, &whole, format!("there is no fact '{whole}'"))
         }
     }
 
@@ -162,14 +165,14 @@ impl Checker<'_> {
             };
             let known: Vec<_> = known.into_iter().filter(|name| *name != call.func_name).collect();
             let help = suggestion(&call.func_name, known.into_iter());
-            return Err(ConditionError { help, ..self.wrong(expression, what) });
+            return Err(ConditionError { help, ..self.mistake(expression, what) });
         }
         let arguments: Vec<_> = operands(call).collect();
         let kinds = arguments.iter().map(|part| self.kind(part)).collect::<Result<Vec<_>, _>>()?;
         match (call.func_name.as_str(), arguments.as_slice(), kinds.as_slice()) {
             (op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT | op::NOT_STRICTLY_FALSE, ..) => {
                 match arguments.iter().zip(&kinds).find(|(_, kind)| !matches!(kind, ValueKind::Bool)) {
-                    Some((part, kind)) => Err(self.wrong(part, format!("this is {kind}, not true or false"))),
+                    Some((part, kind)) => Err(self.mistake(part, format!("this is {kind}, not true or false"))),
                     None => Ok(ValueKind::Bool),
                 }
             }
@@ -177,7 +180,7 @@ impl Checker<'_> {
                 if yes.meets(no) {
                     Ok(yes.clone().or(no.clone()))
                 } else {
-                    Err(self.wrong(condition, format!("the two results have different types: {yes} and {no}")))
+                    Err(self.mistake(condition, format!("the two results have different types: {yes} and {no}")))
                 }
             }
             (op::EQUALS | op::NOT_EQUALS, [left, right], [one, other]) => {
@@ -190,7 +193,7 @@ impl Checker<'_> {
                 if one.meets(of) {
                     Ok(ValueKind::Bool)
                 } else {
-                    Err(self.wrong(right, format!("the list contains {of}, never {one}")))
+                    Err(self.mistake(right, format!("the list contains {of}, never {one}")))
                 }
             }
             (op::IN, [name, map], _) if is_environment(map) => self.variable(name).map(|()| ValueKind::Bool),
@@ -200,15 +203,15 @@ impl Checker<'_> {
                 let help = kind.is_text().then(|| "use text.contains(part)".to_owned());
                 Err(ConditionError {
                     help,
-                    ..self.wrong(right, format!("`in` needs a list or a map, but this is {kind}"))
+                    ..self.mistake(right, format!("`in` needs a list or a map, but this is {kind}"))
                 })
             }
             (op::INDEX, _, [ValueKind::List(of), ValueKind::Int]) => Ok((**of).clone()),
             (op::INDEX, _, [ValueKind::Map(of), key]) if key.is_text() => Ok((**of).clone()),
             (op::INDEX, [of, key], [record @ ValueKind::Record(_), kind]) if kind.is_text() => match &key.expr {
                 Expr::Literal(LiteralValue::String(name)) => entry_of(record, name.inner())
-                    .map_err(|(what, help)| ConditionError { help, ..self.wrong(key, what) }),
-                _ => Err(self.wrong(of, "a record needs the name of a field in quotes")),
+                    .map_err(|(what, help)| ConditionError { help, ..self.mistake(key, what) }),
+                _ => Err(self.mistake(of, "a record needs the name of a field in quotes")),
             },
             (op::ADD, _, [ValueKind::List(one), ValueKind::List(other)]) if one.meets(other) => {
                 Ok(ValueKind::List(Box::new((**one).clone().or((**other).clone()))))
@@ -234,7 +237,7 @@ impl Checker<'_> {
             return Ok(ValueKind::Bool);
         }
         let what = format!("{one} is never equal to {other}");
-        Err(ConditionError { help: self.as_version((left, one), (right, other)), ..self.wrong(expression, what) })
+        Err(ConditionError { help: self.as_version((left, one), (right, other)), ..self.mistake(expression, what) })
     }
 
     /// The type of `<`, `<=`, `>` or `>=`, which compare numbers, or results of `version()`.
@@ -254,7 +257,7 @@ impl Checker<'_> {
         } else {
             format!("cannot order {one} and {other}")
         };
-        Err(ConditionError { help, ..self.wrong(odd.0, what) })
+        Err(ConditionError { help, ..self.mistake(odd.0, what) })
     }
 
     /// Suggests how to compare two values as versions, if one of them is a version.
@@ -293,15 +296,15 @@ impl Checker<'_> {
                 [one, other] => format!("this operator is not defined for {one} and {other}"),
                 _ => "this operator is not defined here".to_owned(),
             };
-            return Err(self.wrong(expression, what));
+            return Err(self.mistake(expression, what));
         };
         if let Expr::Call(call) = &expression.expr
             && !function.is_written_so(call.target.is_some())
         {
-            return Err(self.wrong(expression, format!("write {name} as in {}", function.form)));
+            return Err(self.mistake(expression, format!("write {name} as in {}", function.form)));
         }
         let kind = function.apply(kinds).map_err(|(index, what)| {
-            self.wrong(index.and_then(|index| arguments.get(index).copied()).unwrap_or(expression), what)
+            self.mistake(index.and_then(|index| arguments.get(index).copied()).unwrap_or(expression), what)
         })?;
         let literal = |index: usize| match &arguments.get(index)?.expr {
             Expr::Literal(LiteralValue::String(text)) => Some((*arguments.get(index)?, text.inner().to_owned())),
@@ -309,14 +312,14 @@ impl Checker<'_> {
         };
         match (name, literal(0), literal(1)) {
             ("version" | "major", Some((part, text)), _) if Version::parse(&text).is_none() => {
-                Err(self.wrong(part, format!("'{text}' is not a version: it does not start with a number")))
+                Err(self.mistake(part, format!("'{text}' is not a version: it does not start with a number")))
             }
             ("matches", _, Some((part, text))) => match Regex::new(&text) {
                 Ok(_) => Ok(kind),
                 Err(error) => {
                     let why = error.to_string();
                     let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                    Err(self.wrong(part, format!("invalid regular expression: {why}")))
+                    Err(self.mistake(part, format!("invalid regular expression: {why}")))
                 }
             },
             _ => Ok(kind),
@@ -329,7 +332,7 @@ impl Checker<'_> {
             ValueKind::List(of) => *of,
             ValueKind::Map(_) | ValueKind::Record(_) => ValueKind::Text,
             ValueKind::Any => ValueKind::Any,
-            kind => return Err(self.wrong(&each.iter_range, format!("this is {kind}, not a list or a map"))),
+            kind => return Err(self.mistake(&each.iter_range, format!("this is {kind}, not a list or a map"))),
         };
         let start = self.kind(&each.accu_init)?;
         let depth = self.bound.len();
@@ -342,12 +345,12 @@ impl Checker<'_> {
         result
     }
 
-    fn wrong(&self, expression: &IdedExpr, what: impl Into<String>) -> ConditionError {
+    fn mistake(&self, expression: &IdedExpr, what: impl Into<String>) -> ConditionError {
         ConditionError { part: self.places.part(expression), what: what.into(), help: None }
     }
 
     /// A mistake in a dotted name; `whole` is the part of the name to mark.
-    fn wrong_name(&self, expression: &IdedExpr, whole: &str, what: String) -> ConditionError {
+    fn unknown_name(&self, expression: &IdedExpr, whole: &str, what: String) -> ConditionError {
         let mut at = expression;
         while let Expr::Select(select) = &at.expr {
             at = &select.operand;

@@ -135,7 +135,7 @@ fn versions(text: &str) -> Vec<String> {
 fn is_backed(version: &str, facts: &str, backing: &str) -> bool {
     let split = version.split_at_checked(2).filter(|(_, minor)| !minor.is_empty());
     let dotted = split.map(|(major, minor)| format!("{major}.{minor}"));
-    // `2.9.0` is no version of `12.9.0`.
+    // `2.9.0` is not a version of `12.9.0`.
     let has = |text: &str, wanted: &str| {
         let pattern = format!(r"(?:^|[^\d.]){}(?:$|[^\d])", regex::escape(wanted));
         Regex::new(&pattern).unwrap().is_match(text)
@@ -158,7 +158,7 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
                 let mut facts = example.value.facts();
                 facts.insert(key::TORCH_INSTALLER, Fact::from(installer));
                 let said =
-                    example.value.said().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("\n");
+                    example.value.known().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("\n");
                 let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &names()) else {
                     panic!("{} does not fail", rule.id)
                 };

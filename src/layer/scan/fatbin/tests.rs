@@ -251,7 +251,7 @@ fn a_hole_between_containers_is_no_damage() {
     let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));
     let said = cubins(found(BTreeMap::from([(0, one), (1 << 40, two)])));
     assert!(said.contains("no section headers show which"), "{said}");
-    // A hole inside a payload is no damage either.
+    // A hole inside a payload is not damage either.
     let large = container(&[(2, 80, 0, 1000), (2, 90, 0, 8)]);
     assert_eq!(cubins(found([(0, large[..200].to_vec()), (900, large[900..].to_vec())])), "80 90");
 }

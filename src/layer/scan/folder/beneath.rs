@@ -1,4 +1,4 @@
-//! Files below a folder that another process may change meanwhile: nothing swapped for a link leads outside of it.
+//! Files below a folder that another process may change at the same time: nothing swapped for a link leads outside of it.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -7,7 +7,7 @@ use super::*;
 fn body(value: Json) -> EventBody {
     match value {
         Json::Object(body) => body,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
