@@ -90,7 +90,8 @@ impl World {
     }
 
     fn replace(&mut self, part: Part, bytes: &[u8]) {
-        let (mut manifest, mut config) = (self.manifest.clone(), self.config.clone());
+        let mut manifest = self.manifest.clone();
+        let mut config = self.config.clone();
         let layer = match part {
             Part::File(path) => {
                 if path == ENTRYPOINT {

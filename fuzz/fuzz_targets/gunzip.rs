@@ -15,7 +15,8 @@ libfuzzer_sys::fuzz_target!(|deflated: &[u8]| {
     let mut zlib = Decompress::new(false);
     let mut expected = vec![0; MOST];
     let status = zlib.decompress(deflated, &mut expected, FlushDecompress::Finish);
-    let (read, written) = (zlib.total_in() as usize, zlib.total_out() as usize);
+    let read = zlib.total_in() as usize;
+    let written = zlib.total_out() as usize;
     if written == MOST {
         return;
     }

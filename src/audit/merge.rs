@@ -63,7 +63,10 @@ pub fn merge(
         }
         Ok(())
     })?;
-    let (counts, layers, rules, teams) = (sums.counts, sums.layers(), sums.rules(), sums.teams());
+    let counts = sums.counts;
+    let layers = sums.layers();
+    let rules = sums.rules();
+    let teams = sums.teams();
     match form {
         AuditForm::Json => {
             write!(out, "\n],\n\"counts\":{},\n\"layers\":{},\n", json_of(&counts)?, json_of(&layers)?)?;

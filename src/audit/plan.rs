@@ -50,7 +50,8 @@ pub struct AuditChunk {
 fn chunks(items: &[AuditItem]) -> Vec<(AuditChunk, &[AuditItem])> {
     let mut seen = BTreeSet::new();
     let mut cut = Vec::new();
-    let (mut start, mut bytes) = (0, 0_u64);
+    let mut start = 0;
+    let mut bytes = 0_u64;
     for (index, item) in items.iter().enumerate() {
         let new: u64 = item.layers.iter().filter(|(digest, _)| seen.insert(digest)).map(|(_, size)| size).sum();
         let is_full = index - start >= MOST_ITEMS || bytes.saturating_add(new) > MOST_BYTES;

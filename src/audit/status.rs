@@ -58,7 +58,8 @@ impl AuditStatus {
             }
         }
         let has_result = |id: &str| done.iter().any(|object| object.name.contains(id));
-        let (mut failed, mut more) = (BTreeMap::new(), BTreeSet::new());
+        let mut failed = BTreeMap::new();
+        let mut more = BTreeSet::new();
         for object in list("failed")? {
             let Some(id) = object.name.rsplit('/').nth(1).filter(|id| !has_result(id)) else { continue };
             if failed.len() == SHOWN && !failed.contains_key(id) {

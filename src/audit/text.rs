@@ -137,7 +137,8 @@ fn table_of(
         }
     }
     if rest > 0 {
-        let (blank, help) = (if is_markdown { "\n" } else { "  " }, "--format json has all");
+        let blank = if is_markdown { "\n" } else { "  " };
+        let help = "--format json has all";
         writeln!(out, "{blank}and {rest} more: {help}")?;
     }
     Ok(())

@@ -99,9 +99,11 @@ impl AuditTrend {
     /// # Errors
     /// The store fails.
     pub fn of(before: &AuditRun<'_>, after: &AuditRun<'_>, teams: &TeamMap) -> Result<Self, MergeError> {
-        let (old, mut new) = (standings(before, teams)?, standings(after, teams)?);
+        let old = standings(before, teams)?;
+        let mut new = standings(after, teams)?;
         let difference = RunDifference::of(&before.plan.rules, &after.plan.rules);
-        let (mut changes, mut unchanged) = (Vec::new(), 0);
+        let mut changes = Vec::new();
+        let mut unchanged = 0;
         for (name, old) in old {
             let now = new.remove(&name);
             match change(&name, Some(&old), now.as_ref(), &difference) {
@@ -208,11 +210,13 @@ fn change(
     difference: &RunDifference,
 ) -> Option<TrendChange> {
     let rules = |standing: Option<&Standing>| standing.map(|standing| standing.rules.clone()).unwrap_or_default();
-    let (old, new) = (rules(before), rules(after));
+    let old = rules(before);
+    let new = rules(after);
     let newly: Vec<_> = new.iter().filter(|rule| !old.contains(rule)).cloned().collect();
     let fixed: Vec<_> = old.iter().filter(|rule| !new.contains(rule)).cloned().collect();
     let verdict = |standing: Option<&Standing>| standing.map(|standing| standing.verdict.clone());
-    let (was, is) = (verdict(before), verdict(after));
+    let was = verdict(before);
+    let is = verdict(after);
     let no_answer = |verdict: &Option<String>| matches!(verdict.as_deref(), Some("unavailable" | "pending"));
     let kind = match (was.as_deref(), is.as_deref()) {
         (None, _) => TrendKind::New,

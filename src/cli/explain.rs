@@ -15,7 +15,8 @@ use super::{CliError, ExitStatus};
 pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let what = asked.what.join(" ");
     let rulebook = asked.rulebook.open(environment)?;
-    let (rules, all) = (rulebook.rules(), RuleSet::builtin()?);
+    let rules = rulebook.rules();
+    let all = RuleSet::builtin()?;
     match page(&what, rules, &all) {
         Some(page) => print(&page),
         None => Err(unknown(&what, rules)),

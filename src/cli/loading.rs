@@ -90,7 +90,8 @@ impl<'r> Loading<'r> {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let request = self.requests.get(state.next).filter(|_| !state.is_stopped)?;
-        let (index, cancel) = (state.next, Arc::new(Cancel::default()));
+        let index = state.next;
+        let cancel = Arc::new(Cancel::default());
         state.next += 1;
         state.cancels.insert(index, Arc::clone(&cancel));
         Some((index, request, cancel))

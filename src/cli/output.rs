@@ -182,7 +182,8 @@ impl OpenOutput {
     /// Writes the document of the format, if it is one document. If it holds fewer images, the rest goes to numbered
     /// files.
     fn finish(mut self, collection: &Collection, style: &Style) -> Result<(), CliError> {
-        let (format, style) = (self.format, &self.style(style));
+        let format = self.format;
+        let style = &self.style(style);
         let parts = match (&self.sink, format.most_images()) {
             (Sink::File(file), Some(most)) => {
                 let parts = collection.parts(most);

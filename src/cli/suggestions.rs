@@ -171,7 +171,8 @@ mod tests {
                 gather(inner, options, commands);
             }
         }
-        let (mut options, mut commands) = (Vec::new(), Vec::new());
+        let mut options = Vec::new();
+        let mut commands = Vec::new();
         gather(&Arguments::command(), &mut options, &mut commands);
         for (table, known) in [(OPTIONS, options), (COMMANDS, commands)] {
             for (word, name) in table {

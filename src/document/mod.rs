@@ -197,7 +197,8 @@ fn options() -> serde_yaml::Options {
 fn locate(raw: &str, value: &str, part: Range<usize>) -> Option<Range<usize>> {
     let quote = raw.chars().next().filter(|first| matches!(first, '"' | '\''));
     let mut characters = raw.char_indices().skip(usize::from(quote.is_some())).peekable();
-    let (mut start, mut end) = (None, None);
+    let mut start = None;
+    let mut end = None;
     for (offset, wanted) in value.char_indices().filter(|(_, wanted)| !wanted.is_whitespace()) {
         let (mut at, mut found) = characters.find(|(_, found)| !found.is_whitespace())?;
         let is_escape = matches!((quote, found), (Some('"'), '\\') | (Some('\''), '\''));
@@ -313,7 +314,8 @@ mod tests {
             let document = Document { name: "a.yaml", text };
             let mistake = document.mistake_within(&rule.check, start..start + 5, "no").to_string();
             let (above, below) = mistake.rsplit_once('\n').unwrap();
-            let (column, line) = (below.find('^').unwrap(), above.rsplit_once('\n').unwrap().1);
+            let column = below.find('^').unwrap();
+            let line = above.rsplit_once('\n').unwrap().1;
             assert_eq!(line.get(column..column + 5), Some("wrong"), "{mistake}");
             assert_eq!(below.matches('^').count(), 5, "{mistake}");
         }

@@ -45,7 +45,8 @@ fn access_control(config: &[u8]) -> Option<u16> {
     let mut at = EXTENDED;
     // At most as many as fit, as above.
     for _ in 0..960 {
-        let (id, next) = (word(config, at)?, word(config, at + 2)? >> 4);
+        let id = word(config, at)?;
+        let next = word(config, at + 2)? >> 4;
         if id == ACS {
             return word(config, at + 6);
         }

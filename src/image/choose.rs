@@ -28,7 +28,9 @@ pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 /// What reading the images that the requests name needs of this machine. The requests have the same options. An engine
 /// on this machine is asked where it keeps its images.
 pub fn needs<'r>(requests: impl IntoIterator<Item = &'r Request>) -> ImageNeeds {
-    let (mut needs, mut names, mut has_engine) = (ImageNeeds::default(), BTreeSet::new(), false);
+    let mut needs = ImageNeeds::default();
+    let mut names = BTreeSet::new();
+    let mut has_engine = false;
     let mut options = None;
     for request in requests {
         options = Some(&request.options);

@@ -82,7 +82,8 @@ impl Dockerfile {
             Some((name.value.to_string(), reader.end(last)))
         });
         let beginning = stages.last().map_or(text.len(), |stage| reader.end(stage.from.from.span.start));
-        let (stages, shells) = (named.collect(), shells.collect());
+        let stages = named.collect();
+        let shells = shells.collect();
         let newlines = reader.newlines;
         Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning, newlines })
     }
@@ -140,7 +141,8 @@ impl DockerfileStep {
     fn copied(&self, history: &str) -> bool {
         let Some((source, target)) = history.split_once(" in ") else { return false };
         let mut words = self.text.split(' ');
-        let (instruction, last) = (words.next(), words.next_back());
+        let instruction = words.next();
+        let last = words.next_back();
         source.split_once(' ').is_some_and(|(name, digest)| {
             instruction == Some(name) && ["file:", "dir:", "multi:"].iter().any(|kind| digest.starts_with(kind))
         }) && last == Some(target.trim())

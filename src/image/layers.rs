@@ -123,7 +123,8 @@ fn scan_here<'s>(
     let expected = promised(&layer.location, size);
     let meter = context.progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
     let error = |error| ImageError::Layer { layer: what.to_owned(), error };
-    let (limits, pool) = (context.limits, context.pool);
+    let limits = context.limits;
+    let pool = context.pool;
     if let Some(expected) = expected {
         if let Some(scanned) = known(&expected) {
             return Ok(scanned);
@@ -149,7 +150,8 @@ fn scan_here<'s>(
         return Ok(scanned);
     }
     // The digest of the stored bytes is unknown; the diff ID verifies the tar inside.
-    let (mut size, mut hasher) = (0, Hasher::sha256());
+    let mut size = 0;
+    let mut hasher = Hasher::sha256();
     let watch = |bytes: &[u8]| {
         hasher.update(bytes);
         size += bytes.len() as u64;

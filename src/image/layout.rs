@@ -162,7 +162,8 @@ impl<F: LayoutFiles> Source for ImageLayout<F> {
             let bytes = self.manifest(digest)?;
             let mut hasher = digest.hasher();
             hasher.update(&bytes);
-            let (found, place) = (hasher.finish(), self.files.place());
+            let found = hasher.finish();
+            let place = self.files.place();
             if found != *digest {
                 let what = format!("document {digest} of {place} is corrupt: its bytes have the digest {found}");
                 return Err(SourceError::invalid(what));

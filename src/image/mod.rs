@@ -290,7 +290,8 @@ fn assemble(
         let declared = media_type.and_then(crate::layer::scan::Compression::declared);
         let is_read = scanned.unknown.is_none();
         if let Some(declared) = declared.filter(|declared| is_read && *declared != scan.compression) {
-            let (is, says) = (scan.compression.name(), declared.name());
+            let is = scan.compression.name();
+            let says = declared.name();
             notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
         layers.push(LayerSummary {

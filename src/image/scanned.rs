@@ -120,7 +120,8 @@ pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: Option<&Digest>, w
         return Ok(());
     };
     let short = |digest: &Digest| format!("{}:{}", digest.algorithm(), digest.short());
-    let (found, expected) = (short(found), short(expected));
+    let found = short(found);
+    let expected = short(expected);
     let text = format!(
         "the layer is corrupt: its tar has the digest {found}, but the image configuration says {expected}{}",
         help_line(Some("build or push the image again: Docker and containerd refuse it"))

@@ -49,7 +49,8 @@ mod tests {
                  references: [https://example.org]\nexamples: {{pass: [], fail: []}}\n"
             )
         };
-        let (first, second) = (rule("a/first"), rule("a/second"));
+        let first = rule("a/first");
+        let second = rule("a/second");
         let rules = RuleSet::from_yaml(&[("a/first", &first), ("a/second", &second)]).unwrap();
         let facts = Facts::default();
         let passed = judge(&rules, &facts, &ImageNames::default());

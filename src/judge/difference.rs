@@ -138,7 +138,8 @@ impl Difference<'_> {
     /// Facts that differ, in the order of [`KEYS`].
     pub fn facts(&self) -> impl Iterator<Item = ChangedFact<'_>> {
         KEYS.iter().filter_map(|key| {
-            let (before, after) = (self.before.facts.view(key), self.after.facts.view(key));
+            let before = self.before.facts.view(key);
+            let after = self.after.facts.view(key);
             let changes = changes(before, after);
             (!changes.is_empty()).then_some(ChangedFact { name: key.name, before, after, changes })
         })
@@ -151,7 +152,8 @@ fn changes(before: &Fact, after: &Fact) -> Vec<Change> {
         compare("", before, after, &mut changes);
         return changes;
     }
-    let (before, after) = (parts(before), parts(after));
+    let before = parts(before);
+    let after = parts(after);
     if before != after {
         changes.extend(before.into_iter().map(Change::Gone));
         changes.extend(after.into_iter().map(Change::New));
@@ -258,7 +260,8 @@ mod tests {
 
     #[test]
     fn maps_are_compared_by_name() {
-        let (before, after) = (record(&[("A", "1"), ("B", "2")]), record(&[("B", "3"), ("C", "4")]));
+        let before = record(&[("A", "1"), ("B", "2")]);
+        let after = record(&[("B", "3"), ("C", "4")]);
         let expected = [
             Change::Gone("A=1".to_owned()),
             Change::Gone("B=2".to_owned()),

@@ -42,7 +42,8 @@ impl RulesInForce {
         let mut hasher = Hasher::sha256();
         for rule in rules.iter() {
             let (applies, check) = rule.conditions();
-            let (severity, owner) = (rule.severity.name(), rule.owner.name());
+            let severity = rule.severity.name();
+            let owner = rule.owner.name();
             let parts =
                 [&*rule.id, &*rule.title, severity, owner, applies.unwrap_or_default(), check, &*rule.why, &*rule.fix];
             for part in parts {

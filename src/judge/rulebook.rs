@@ -77,7 +77,8 @@ impl Rulebook {
             off => format!(", {off} rules are off"),
         };
         let about = (!about.is_empty()).then(|| format!("judged by {}{without}", about.join(" and ")));
-        let (profile, in_force) = (profile.map(str::to_owned), OnceLock::new());
+        let profile = profile.map(str::to_owned);
+        let in_force = OnceLock::new();
         Ok(Self { policy, rules, about, off, profile, policies: read, in_force })
     }
 

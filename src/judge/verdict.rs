@@ -79,7 +79,8 @@ mod tests {
             }
             Verdict::of(&judgements, fail_on, fail_for)
         };
-        let (all, image) = ([Owner::Image, Owner::Host], [Owner::Image]);
+        let all = [Owner::Image, Owner::Host];
+        let image = [Owner::Image];
         for (outcomes, fail_on, fail_for, expected) in [
             (&[][..], FailOn::Warning, &all[..], Verdict::Pass),
             (&[("a/error", fail())], FailOn::Error, &all, Verdict::Fail),

@@ -123,7 +123,8 @@ impl ManifestVariables<'_> {
         container.get("envFrom").into_iter().for_each(|sources| self.sources(sources));
         let is_list = |value: &YamlNode| matches!(value, YamlNode::List(_));
         let last = entries.iter().rposition(|(key, value)| WORDS.contains(&&**key) && is_list(value));
-        let (mut begin, mut end) = (0, 0);
+        let mut begin = 0;
+        let mut end = 0;
         for (index, (key, value)) in entries.iter().enumerate() {
             self.entry(key, value);
             if Some(index) == last {
@@ -173,7 +174,8 @@ impl ManifestVariables<'_> {
         let name = resource.get("metadata").and_then(|metadata| metadata.get("name")).and_then(YamlNode::as_str);
         let (Some(name), Some(YamlNode::Map(data))) = (name, resource.get("data")) else { return };
         let data = data.iter().filter_map(|(key, value)| {
-            let (value, line) = (value.as_str()?.to_owned(), self.find(key));
+            let value = value.as_str()?.to_owned();
+            let line = self.find(key);
             Some(Assignment { name: key.clone(), value: Some(value), line })
         });
         let data = data.collect();

@@ -68,7 +68,9 @@ impl SymbolImports {
     /// Creates the list. `eager` is the number of leading references that are bound at once; `is_relocated` is false if
     /// the relocations are unknown.
     pub fn new<'a>(list: impl IntoIterator<Item = SymbolImport<'a>>, eager: usize, is_relocated: bool) -> Self {
-        let (mut names, mut requires, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut requires = Vec::new();
+        let mut versions = Vec::new();
         for import in list {
             names.extend_from_slice(import.name);
             names.push(0);
@@ -211,7 +213,8 @@ fn hash(name: &[u8]) -> u64 {
 fn fold(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
     #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-    let (low, high) = (product as u64, (product >> 64) as u64);
+    let low = product as u64;
+    let high = (product >> 64) as u64;
     low ^ high
 }
 

@@ -320,7 +320,8 @@ fn changed(pattern: &Regex, text: &str, with: impl Fn(&Captures<'_>, &str) -> Op
 /// Replaces the values behind names of secrets; `None` if nothing changes. Other values may have names in them.
 fn named(pattern: &Regex, text: &str) -> Option<String> {
     let mut shown = String::new();
-    let (mut end, mut at) = (0, 0);
+    let mut end = 0;
+    let mut at = 0;
     while let Some(found) = pattern.captures_at(text, at) {
         let start = found.get_match().end();
         at = found.name("name").map_or(start, |name| name.end());

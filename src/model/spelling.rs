@@ -53,7 +53,8 @@ mod tests {
         let letters = ['A', 'B', '_', '\u{e9}', '\u{1f600}'];
         let mut name = || (0..random.usize(0..7)).map(|_| letters[random.usize(0..letters.len())]).collect::<String>();
         for _ in 0..5_000 {
-            let (one, other) = (name(), name());
+            let one = name();
+            let other = name();
             for most in 0..4 {
                 let exact = Some(strsim::osa_distance(&one, &other)).filter(|distance| *distance <= most);
                 assert_eq!(distance_within(most, &one, &other), exact, "{one} {other} {most}");
@@ -63,7 +64,8 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_near_cost_no_comparison() {
-        let (one, other) = ("a".repeat(200_000), "b".repeat(400_000));
+        let one = "a".repeat(200_000);
+        let other = "b".repeat(400_000);
         // The distance itself would take some 10^11 steps.
         assert_eq!(distance_within(2, &one, &other), None);
     }

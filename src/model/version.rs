@@ -46,7 +46,8 @@ impl Version {
     pub fn cmp_release(&self, other: &Self) -> Ordering {
         let length = self.numbers.len().max(other.numbers.len());
         let number = |version: &Self, index| version.numbers.get(index).copied().unwrap_or_default();
-        let (own, others) = (self.suffix(), other.suffix());
+        let own = self.suffix();
+        let others = other.suffix();
         let local = |suffix: &str| suffix.split_once('+').map(|(_, local)| local.to_owned());
         let is_before = |suffix: &str| {
             let word: String =

@@ -131,7 +131,8 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         let gap = Gap::new("the reference run or this one lacks the step collectives");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     };
-    let (good, now) = (speeds(good), speeds(now));
+    let good = speeds(good);
+    let now = speeds(now);
     if worse.is_empty() && !good.keys().any(|measured| now.contains_key(measured)) {
         let gap = Gap::new("the reference run and this one have no operation and size of at least 1 MiB in common");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
@@ -140,7 +141,8 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         if let Some(speed) = now.get(&(operation.clone(), *bytes))
             && *speed < before * AS_GOOD
         {
-            let (now, before) = (speed / 1e9, before / 1e9);
+            let now = speed / 1e9;
+            let before = before / 1e9;
             worse.push(format!("{operation} of {}: {now:.1} GB/s, reference {before:.1} GB/s", size(*bytes)));
         }
     }
@@ -326,7 +328,8 @@ mod tests {
 
     #[test]
     fn without_collectives_on_both_sides_nothing_is_compared() {
-        let (some, none) = (measured(&[("all_reduce", 1 << 20, 1e9)]), Recording::default());
+        let some = measured(&[("all_reduce", 1 << 20, 1e9)]);
+        let none = Recording::default();
         for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {
             let mut facts = Facts::default();
             compare(good, now, &mut facts);

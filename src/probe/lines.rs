@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn lines_are_reassembled_and_long_ones_cut() {
-        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let mut lines = Lines::default();
+        let mut seen = Vec::new();
         let long = vec![b'x'; 2 * LONGEST_LINE];
         for piece in [&b"one\ntw"[..], b"o\r\n", &long, b"\nthree\nrest"] {
             lines.push(piece, &mut |line| seen.push(line.to_vec())).unwrap();

@@ -41,7 +41,9 @@ pub(super) fn run(
 }
 
 fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Finished {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let errors = thread::spawn(move || {
         let mut tail = Tail::default();
         let Some(mut stderr) = stderr.map(BufReader::new) else { return tail.text() };
@@ -61,7 +63,8 @@ fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Fi
 
 /// Passes each line of a stream to `line`, to the end of the stream. Returns the reason for an early end.
 fn follow(mut stream: impl Read, line: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-    let (mut lines, mut buffer) = (Lines::default(), vec![0; 1 << 16]);
+    let mut lines = Lines::default();
+    let mut buffer = vec![0; 1 << 16];
     loop {
         let count = stream.read(&mut buffer).map_err(|error| error.to_string())?;
         if count == 0 {

@@ -58,7 +58,8 @@ mod tests {
     fn only_an_owner_of_this_machine_can_be_dead() {
         let mine = this();
         assert!(is_alive(&mine));
-        let (machine, boot) = (kernel("hostname"), boot());
+        let machine = kernel("hostname");
+        let boot = boot();
         assert!(!is_alive(&format!("{machine}:{boot}:{}:1", std::process::id())), "another process has reused the ID");
         assert!(!is_alive(&format!("{machine}:{boot}:4194305:1")), "there is no such process");
         assert!(!is_alive(&format!("{machine}:another:1:1")), "the machine was rebooted");

@@ -111,7 +111,8 @@ impl PreparedSession {
     ) -> Result<Recording, ProbeError> {
         let entrypoint = self.entrypoint();
         let Self { session: Session { launcher, options, mut arrangement }, image_id, .. } = self;
-        let (program, plan) = (payload::program(), ProbePlan { lifeline: true, ..plan });
+        let program = payload::program();
+        let plan = ProbePlan { lifeline: true, ..plan };
         arrangement.arguments = payload::start(&program, &plan.json());
         let isolated = (!ways.is_empty()).then(|| IsolatedBody::STEP.to_owned());
         let steps: Vec<_> = plan.steps.iter().cloned().chain(isolated).collect();
@@ -223,7 +224,8 @@ fn isolate(
         return Ok(());
     };
     follower.event(Event::Start { step: step.clone(), deadline: 0.0 });
-    let (started, began) = (|container| interrupt.remember(container), Instant::now());
+    let started = |container| interrupt.remember(container);
+    let began = Instant::now();
     let note = &mut |text: &str| follower.observer.note(text);
     let body = isolation::run(launcher, arrangement, count, ways, &started, note)?;
     let seconds = began.elapsed().as_secs_f64();

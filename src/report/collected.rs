@@ -143,7 +143,8 @@ impl Collection {
     /// Adds an image that could not be checked.
     pub fn miss(&mut self, reference: &str, why: &str) {
         let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        let (reference, why) = (short(reference, LONGEST), short(&why, LONGEST));
+        let reference = short(reference, LONGEST);
+        let why = short(&why, LONGEST);
         self.page = None;
         if self.keeps.rows {
             self.survey.miss(reference.clone(), why.clone());

@@ -35,7 +35,8 @@ pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> 
 }
 
 fn fields(row: &SurveyRow, survey: &Survey) -> [String; HEADS.len()] {
-    let (reference, verdict) = (row.reference.clone(), row.word().to_owned());
+    let reference = row.reference.clone();
+    let verdict = row.word().to_owned();
     let platform = row.platform.clone().unwrap_or_default();
     let digest = row.digest.clone().unwrap_or_default();
     let judged = match &row.state {

@@ -102,7 +102,8 @@ fn annotation(kind: CommandKind, title: String, entry: &RuleEntry, image: &Colle
 impl Annotation {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let place = self.place.as_ref().map(|(path, line)| format!("file={},line={line},", property(path)));
-        let (command, title) = (self.kind.command(), property(&self.title));
+        let command = self.kind.command();
+        let title = property(&self.title);
         writeln!(out, "::{command} {}title={title}::{}", place.unwrap_or_default(), data(&self.message))
     }
 }

@@ -285,7 +285,8 @@ fn ranks(step: &StepRecord) -> Option<MeasuredTable> {
         let number = rank.rank.copied().unwrap_or_default();
         let error = rank.error.text().filter(|error| !error.is_empty());
         let error = error.map(|error| format!(": {}", one_line(error))).unwrap_or_default();
-        let (state, phase) = (rank.state.text().unwrap_or_default(), rank.phase.text().unwrap_or_default());
+        let state = rank.state.text().unwrap_or_default();
+        let phase = rank.phase.text().unwrap_or_default();
         vec![format!("rank {number}"), format!("{state}, {phase}{error}")]
     });
     let rows: Vec<_> = rows.collect();

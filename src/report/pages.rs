@@ -124,7 +124,8 @@ pub fn topic(topic: &str, rules: &RuleSet, keys: &[&Definition], variables: &[&s
     if !topic.contains(char::is_alphanumeric) {
         return None;
     }
-    let (rules, keys) = (search::rules(rules, topic), search::facts(keys, topic));
+    let rules = search::rules(rules, topic);
+    let keys = search::facts(keys, topic);
     if rules.is_empty() && keys.is_empty() && variables.is_empty() {
         return None;
     }

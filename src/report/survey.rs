@@ -126,7 +126,8 @@ impl Survey {
             std::cmp::Reverse(finding.map(|finding| (finding.is_failure, finding.rule.severity)))
         };
         findings.sort_by_key(rank);
-        let (row, image) = (self.rows.len(), first.image);
+        let row = self.rows.len();
+        let image = first.image;
         self.provenance.add(row, reports, &shared);
         for judged in &shared {
             self.blame(row, judged.judgement, image);

@@ -200,7 +200,8 @@ fn document(format: Format, images: &[(ImageSummary, Vec<Judgement<'_>>)], docke
 }
 
 fn finished(format: Format, collection: &Collection) -> String {
-    let (mut out, mut collection) = (Vec::new(), collection.clone());
+    let mut out = Vec::new();
+    let mut collection = collection.clone();
     collection.name();
     format.finish(&collection, &style(80, false), &mut out).unwrap();
     String::from_utf8(out).unwrap()

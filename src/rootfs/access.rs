@@ -114,7 +114,8 @@ impl RootFs {
         path: impl FnOnce() -> ImagePath,
     ) -> Result<(), Refusal> {
         let node = self.node(id);
-        let (mode, bit) = (node.mode, access.bit());
+        let mode = node.mode;
+        let bit = access.bit();
         let is_directory = matches!(node.what, What::Directory(_));
         // CAP_DAC_OVERRIDE, which engines give to root: it executes files that anyone may execute.
         if bit == 0 || (who.user == 0 && (bit != 1 || is_directory || mode & 0o111 != 0)) {

@@ -154,7 +154,8 @@ impl RootFs {
     /// Adds a directory. One that the layer has already gets the entry's attributes and keeps its contents. One that
     /// replaces a whiteout does not hide what lower layers have there.
     fn describe_directory(&mut self, entry: &Entry, own: &mut OwnFolder) {
-        let (parent, name) = (self.parent(entry, own), entry.path.file_name());
+        let parent = self.parent(entry, own);
+        let name = entry.path.file_name();
         if let Some(existing) = self.child(parent, name).filter(|&id| self.children(id).is_some()) {
             let node = self.node_mut(existing);
             node.mode = entry.mode;

@@ -140,7 +140,8 @@ impl Sandbox {
     /// Restricts the calling thread, and the threads that it starts from now on.
     pub fn enter(&self) -> SandboxState {
         // Files first: the filter of system calls does not know the calls of Landlock, and need not.
-        let (files, calls) = (files::restrict(self), calls::restrict(self.has_network));
+        let files = files::restrict(self);
+        let calls = calls::restrict(self.has_network);
         let threads = other_threads().then_some("other threads had been started before");
         let landlock = files.as_ref().ok().copied();
         let whys: Vec<_> = files.err().into_iter().chain(calls.err()).chain(threads.map(str::to_owned)).collect();

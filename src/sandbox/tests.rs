@@ -138,7 +138,8 @@ fn a_cache_is_kept_and_temporary_files_have_no_list() {
     if lacks_landlock(3) {
         return;
     }
-    let (cache, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let cache = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
     inside(Sandbox::new().keep(cache.path()).spool(temporary.path()), |state| {
         full(&state);
         let inner = cache.path().join("a/b");

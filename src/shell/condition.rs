@@ -55,8 +55,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
             _ => {
                 for operator in ["-o", "-a"] {
                     let Some(at) = (1..fields.len()).find(|&at| word(at) == Some(operator)) else { continue };
-                    let (left, right) =
-                        (fields.get(..at).unwrap_or_default(), fields.get(at + 1..).unwrap_or_default());
+                    let left = fields.get(..at).unwrap_or_default();
+                    let right = fields.get(at + 1..).unwrap_or_default();
                     let left = self.test(state, left, line, deeper);
                     return if operator == "-a" {
                         and(left, || self.test(state, right, line, deeper))
@@ -195,7 +195,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 }
             }
             _ => {
-                let (left, right) = (self.single(state, first), self.single(state, right));
+                let left = self.single(state, first);
+                let right = self.single(state, right);
                 self.binary(state, &left, &operator, &right, line)
             }
         }

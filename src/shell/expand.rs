@@ -82,7 +82,8 @@ impl WordDraft {
         if self.current.is_some() {
             self.grow(WORD);
         }
-        let (current, gap) = (self.current.take(), self.gap.take());
+        let current = self.current.take();
+        let gap = self.gap.take();
         // An unknown word stands for any number of them.
         if self.length > LONGEST && matches!(self.done.last(), Some(Err(_))) {
             return;

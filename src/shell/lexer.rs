@@ -148,7 +148,8 @@ impl Lexer {
 
     /// Reads `((…))`, whose first parenthesis comes next, if its parentheses close together.
     fn arithmetic(&mut self) -> Option<ShellToken> {
-        let (start, line) = (self.at, self.line);
+        let start = self.at;
+        let line = self.line;
         self.skip(2);
         let text = self.balanced('(', ')');
         if self.peek(0) == Some(')') {

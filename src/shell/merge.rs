@@ -16,7 +16,8 @@ impl ShellState {
             is_exported: false,
             at: None,
         };
-        let (of_self, of_other) = (absent(&self), absent(&other));
+        let of_self = absent(&self);
+        let of_other = absent(&other);
         let names: BTreeSet<&String> = self.variables.keys().chain(other.variables.keys()).collect();
         let variables: BTreeMap<String, ShellVariable> = names
             .into_iter()

@@ -60,7 +60,8 @@ fn star(rest: &Pattern, text: &[char], depth: usize, steps: &mut usize) -> Optio
 /// `@(a|b)` and `?(a|b)`; the others are not understood.
 fn group(sign: char, rest: &Pattern, text: &[char], depth: usize, steps: &mut usize) -> Option<bool> {
     let close = rest.iter().position(|&(c, is_quoted)| c == ')' && !is_quoted)?;
-    let (inner, after) = (rest.get(1..close)?, rest.get(close + 1..)?);
+    let inner = rest.get(1..close)?;
+    let after = rest.get(close + 1..)?;
     if !matches!(sign, '@' | '?') || inner.iter().any(|&(c, is_quoted)| c == '(' && !is_quoted) {
         return None;
     }

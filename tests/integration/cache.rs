@@ -112,7 +112,8 @@ fn reports_are_the_same_with_and_without() {
 
 #[test]
 fn every_page_says_which_layers_were_not_read() {
-    let (user, image) = (User::new(), world("good").display().to_string());
+    let user = User::new();
+    let image = world("good").display().to_string();
     let page = |arguments: &[&str]| {
         String::from_utf8(user.run(&[&["check", &*image], arguments].concat(), None).stdout).unwrap()
     };
@@ -133,7 +134,8 @@ fn every_medium_uses_scans_from_any_other() {
         fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
-    let (old, new) = (docker_archive(layout.path(), true), docker_archive(layout.path(), false));
+    let old = docker_archive(layout.path(), true);
+    let new = docker_archive(layout.path(), false);
     let image = world("two-nccl").display().to_string();
     let old_file = archive("old", &old);
     let media = [&*oci, &image, &old_file, &archive("new", &new), &archive("packed", &gzip(&new))];
@@ -202,7 +204,8 @@ type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
 #[test]
 fn damaged_entries_are_skipped_and_rewritten() {
-    let (user, image) = (User::new(), world("good").display().to_string());
+    let user = User::new();
+    let image = world("good").display().to_string();
     let (expected, _) = user.check(&[], &image, None);
     let whole: Vec<_> = user.files().iter().map(|path| fs::read(path).unwrap()).collect();
     assert_eq!(whole.len(), layers(&expected));
@@ -236,7 +239,8 @@ fn many_processes_share_a_cache() {
     let variables = [("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE_SIZE", "20k")];
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (expected, variables) = (&expected[number % 4], &variables);
+            let expected = &expected[number % 4];
+            let variables = &variables;
             scope.spawn(move || {
                 for _ in 0..3 {
                     let image = world(names[number % 4]).display().to_string();
@@ -309,7 +313,9 @@ fn the_cache_can_be_disabled() {
 
 #[test]
 fn an_unpacked_root_is_never_cached() {
-    let (layout, root, user) = (layout("good"), tempfile::tempdir().unwrap(), User::new());
+    let layout = layout("good");
+    let root = tempfile::tempdir().unwrap();
+    let user = User::new();
     for path in fs::read_dir(layout.path().join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path()) {
         let bytes = fs::read(&path).unwrap();
         if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -325,7 +331,8 @@ fn an_unpacked_root_is_never_cached() {
 #[test]
 fn the_cache_can_be_listed_cleared_and_exported() {
     let user = User::new();
-    let (good, other) = (world("good").display().to_string(), world("two-nccl").display().to_string());
+    let good = world("good").display().to_string();
+    let other = world("two-nccl").display().to_string();
     let (expected, _) = user.check(&[], &good, None);
     user.check(&["--limit", "text_file=1000000"], &good, None);
     let all = layers(&expected) as u64;

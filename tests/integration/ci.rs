@@ -61,7 +61,9 @@ fn images_of_a_list_are_checked() {
 
 #[test]
 fn an_image_fails_only_for_what_its_base_does_not_have() {
-    let (good, bad, other) = (path("good"), path("no-nccl"), path("use-nccl-off"));
+    let good = path("good");
+    let bad = path("no-nccl");
+    let other = path("use-nccl-off");
     assert_eq!(status(&["--baseline", &bad, &bad]), Some(0));
     assert_eq!(status(&["--baseline", &good, &bad]), Some(1));
     assert_eq!(status(&["--baseline", "nothing-here.tar", &bad]), Some(2));
@@ -74,7 +76,8 @@ fn an_image_fails_only_for_what_its_base_does_not_have() {
 
 #[test]
 fn a_diff_is_written_for_pull_requests() {
-    let (good, bad) = (path("good"), path("no-nccl"));
+    let good = path("good");
+    let bad = path("no-nccl");
     let markdown = run(&["diff", "--quiet", "--format", "markdown", &good, &bad], None);
     assert!(
         text(&markdown).starts_with(&format!("### ❌ Worse: `{bad}` compared with `{good}`\n")),
@@ -116,8 +119,10 @@ fn documents_with_too_many_images_become_numbered_files() {
 #[test]
 fn output_files_are_readable_by_others_and_survive_a_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, second) = (folder.path().join("a.json"), folder.path().join("b"));
-    let (json, sarif) = (format!("json={}", first.display()), format!("sarif={}", second.display()));
+    let first = folder.path().join("a.json");
+    let second = folder.path().join("b");
+    let json = format!("json={}", first.display());
+    let sarif = format!("sarif={}", second.display());
     let formats = ["--format", &sarif, "--format", &json];
     let good = path("good");
     let arguments = [&["check", "--quiet"], &formats[..], &[&*good]].concat();

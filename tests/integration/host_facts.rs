@@ -15,7 +15,8 @@ fn judged(host: &str, image: &str) -> (Value, i32) {
 
 /// Records a host from the files in a folder, and judges an image for it under a profile.
 fn judged_under(machine: &Path, profile: &str, image: &str) -> (Value, i32) {
-    let (root, file) = (machine.display().to_string(), machine.join("record.json").display().to_string());
+    let root = machine.display().to_string();
+    let file = machine.join("record.json").display().to_string();
     let recorded = run(&["host", "--root", &root, "--format", "json", "-o", &file], None);
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     let image = world(image).display().to_string();

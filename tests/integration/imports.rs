@@ -376,7 +376,8 @@ fn the_core_is_synchronous() {
 
 /// All nodes that can be reached from a node of a graph.
 fn reached<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
-    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    let mut seen = BTreeSet::new();
+    let mut next = vec![from];
     while let Some(node) = next.pop() {
         next.extend(edges.get(node).into_iter().flatten().filter(|other| seen.insert(**other)));
     }

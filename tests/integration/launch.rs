@@ -92,7 +92,8 @@ fn options_override_files_and_files_override_the_image() {
     let first = file("NCCL_DEBUG=INFO\nNCCL_NTHREADS=128\n");
     let second = file("services:\n  train:\n    environment: {NCCL_DEBUG: TRACE}\n");
     let path = |file: &tempfile::NamedTempFile| file.path().display().to_string();
-    let (first, second) = (path(&first), path(&second));
+    let first = path(&first);
+    let second = path(&second);
     let report = report("inspect", &["--launch", &first, "--launch", &second, "-e", "NCCL_NTHREADS=256"]);
     let environment = &report["facts"]["image.env"]["value"];
     assert_eq!((&environment["NCCL_DEBUG"], &environment["NCCL_NTHREADS"]), (&"TRACE".into(), &"256".into()));

@@ -56,10 +56,12 @@ fn one_job_and_several_give_the_same() {
 
 #[test]
 fn an_image_that_cannot_be_opened_hides_no_failure() {
-    let (good, bad) = (path("good"), path("no-nccl"));
+    let good = path("good");
+    let bad = path("no-nccl");
     let output = run(&["check", "--quiet", "nothing-here.tar", &bad, &good], None);
     assert_eq!(output.status.code(), Some(2));
-    let (text, errors) = (text(&output), stderr(&output));
+    let text = text(&output);
+    let errors = stderr(&output);
     assert!(text.contains("error[nccl/missing-library]:"), "{text}");
     let rows: Vec<_> = text
         .lines()
@@ -74,7 +76,8 @@ fn an_image_that_cannot_be_opened_hides_no_failure() {
 
 #[test]
 fn verbose_reports_on_each_image_before_the_table() {
-    let (good, bad) = (path("good"), path("no-nccl"));
+    let good = path("good");
+    let bad = path("no-nccl");
     let text = text(&run(&["check", "--quiet", "--verbose", &bad, &good], None));
     assert_eq!(text.matches(" layers, ").count(), 2, "{text}");
     assert!(text.ends_with("FAILED: 2 images: 1 failed, 1 passed\n"), "{text}");
@@ -136,7 +139,8 @@ fn stored_reports_are_presented_in_every_form() {
 fn hosts_of_one_image_are_presented_together() {
     let folder = tempfile::tempdir().unwrap();
     let stored = folder.path().join("reports.json").display().to_string();
-    let (good, json) = (path("good"), format!("json={stored}"));
+    let good = path("good");
+    let json = format!("json={stored}");
     let hosts = ["--host", "driver=450.80", "--host", "driver=580.65"];
     let arguments =
         [&["check", "--quiet", "--no-config", &good, "--format", &json, "--format", "human"][..], &hosts].concat();
@@ -169,7 +173,8 @@ fn what_is_no_report_is_an_error_with_its_line() {
 
 #[test]
 fn no_report_begins_with_a_blank_line_and_parts_have_one_between() {
-    let (good, bad) = (path("good"), path("no-nccl"));
+    let good = path("good");
+    let bad = path("no-nccl");
     let missing = ["nothing-here.tar", "nor-here.tar"];
     for arguments in [&[&*bad, &good, &bad][..], &[&good, &good], &missing, &["--verbose", missing[0], missing[1]]] {
         let text = text(&run(&[&["check", "--quiet"], arguments].concat(), None));

@@ -122,7 +122,8 @@ fn pipes_are_read_as_streams() {
         assert_eq!(comparable(check(reference, Some(&archive))), expected, "{reference}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let (fifo, path) = (folder.path().join("fifo"), folder.path().join("a.tar"));
+    let fifo = folder.path().join("fifo");
+    let path = folder.path().join("a.tar");
     fs::write(&path, &archive).unwrap();
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     for reference in [fifo.display().to_string(), format!("docker-archive:{}", fifo.display())] {
@@ -269,7 +270,8 @@ fn a_store_gives_the_results_of_its_image() {
     let index = json_of(&layout.path().join("index.json"));
     let manifest = json_of(&blob(layout.path(), &index["manifests"][0]["digest"]));
     let config = json_of(&blob(layout.path(), &manifest["config"]["digest"]));
-    let (mut layers, mut parent) = (Vec::new(), Value::Null);
+    let mut layers = Vec::new();
+    let mut parent = Value::Null;
     for (layer, diff_id) in
         manifest["layers"].as_array().unwrap().iter().zip(config["rootfs"]["diff_ids"].as_array().unwrap())
     {

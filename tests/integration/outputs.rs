@@ -201,7 +201,8 @@ fn what_cannot_be_an_output_is_an_error_and_stays() {
     symlink("loop", at("loop")).unwrap();
     fs::copy(world("good"), at("image.tar")).unwrap();
     symlink("image.tar", at("link")).unwrap();
-    let (json, csv) = (["--format", "json=a"], ["--format", "csv=./a"]);
+    let json = ["--format", "json=a"];
+    let csv = ["--format", "csv=./a"];
     let two = [json, csv].concat();
     for (arguments, why) in [
         (&["-o", "folder"][..], "writing folder: is a directory"),

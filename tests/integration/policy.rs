@@ -99,7 +99,8 @@ fn a_policy_is_searched_upward_within_the_repository() {
 fn a_baseline_fails_only_for_new_findings() {
     let folder = tempfile::tempdir().unwrap();
     let known = folder.path().join("known.json").display().to_string();
-    let (bad, other) = (world("no-nccl").display().to_string(), world("use-nccl-off").display().to_string());
+    let bad = world("no-nccl").display().to_string();
+    let other = world("use-nccl-off").display().to_string();
     let format = format!("json={known}");
     assert_eq!(run(&["check", "--format", &format, &bad], None).status.code(), Some(1));
     assert_eq!(run(&["check", "--baseline", &known, &bad], None).status.code(), Some(0));
@@ -121,7 +122,8 @@ fn a_baseline_fails_only_for_new_findings() {
 
 #[test]
 fn a_diff_shows_facts_and_findings() {
-    let (good, bad) = (world("good").display().to_string(), world("no-nccl").display().to_string());
+    let good = world("good").display().to_string();
+    let bad = world("no-nccl").display().to_string();
     let output = run(&["diff", &good, &bad], None);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -125,7 +125,8 @@ fn a_line_that_is_not_accepted_leaves_the_run_incomplete() {
 #[test]
 fn several_recordings_are_judged_in_one_run() {
     let path = |name: &str| format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let (quick, hang) = (path("quick"), path("hang"));
+    let quick = path("quick");
+    let hang = path("hang");
     let output = run(&["probe", "--from", &quick, "--from", &hang], None);
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!((output.status.code(), report.matches("torch:local: ").count()), (Some(1), 2), "{report}");
@@ -152,7 +153,8 @@ fn tasks_with_a_gpu_of_their_own_are_judged_as_a_job() {
 fn the_command_line_needs_no_engine() {
     let nowhere = [("DOCKER_HOST", "unix:///nonexistent/docker.sock")];
     let output = run_with(&nowhere, &["probe", "--dry-run", "my/image"], None);
-    let (line, note) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let line = String::from_utf8(output.stdout).unwrap();
+    let note = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{note}");
     assert!(line.contains("docker run --rm --interactive --gpus all "), "{line}");
     assert!(note.contains("note: no engine was asked"), "{note}");

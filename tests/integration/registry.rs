@@ -33,7 +33,9 @@ pub(crate) fn registry(layout: PathBuf) -> (String, Arc<AtomicU64>) {
     let top = index["manifests"][0]["digest"].as_str().unwrap().to_owned();
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (layout, top, count) = (layout.clone(), top.clone(), Arc::clone(&count));
+            let layout = layout.clone();
+            let top = top.clone();
+            let count = Arc::clone(&count);
             thread::spawn(move || {
                 let mut stream = BufReader::new(stream.unwrap());
                 let mut first = String::new();

@@ -43,7 +43,8 @@ fn a_link_in_an_image_leads_to_no_other_file() {
     let image = layout("no-nccl");
     let elsewhere = tempfile::tempdir().unwrap();
     // A layer that was moved away: the file that a link of a hostile image names could be any other.
-    let (blob, moved) = (largest_blob(image.path()), elsewhere.path().join("layer"));
+    let blob = largest_blob(image.path());
+    let moved = elsewhere.path().join("layer");
     fs::rename(&blob, &moved).unwrap();
     symlink(&moved, &blob).unwrap();
     let reference = format!("oci:{}", image.path().display());

@@ -9,7 +9,8 @@ use sha2::{Digest as _, Sha256};
 pub(crate) mod build_script;
 
 fn digest(code: &str) -> (Vec<u8>, BTreeSet<String>) {
-    let (mut hasher, mut words) = (Sha256::new(), BTreeSet::new());
+    let mut hasher = Sha256::new();
+    let mut words = BTreeSet::new();
     build_script::digest(code.parse().unwrap(), &mut hasher, &mut words);
     (hasher.finalize().to_vec(), words)
 }

@@ -30,7 +30,9 @@ fn definitions(text: &str) -> Vec<Definition> {
 /// Collects the types in some tokens. Returns true if they declare a module in another file.
 fn walk(tokens: TokenStream, definitions: &mut Vec<Definition>) -> bool {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let (mut at, mut is_public, mut has_children) = (0, false, false);
+    let mut at = 0;
+    let mut is_public = false;
+    let mut has_children = false;
     while at < tokens.len() {
         let rest = &tokens[at..];
         if let Some(length) = test_item(rest) {

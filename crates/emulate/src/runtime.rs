@@ -32,12 +32,14 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             memory.write(first, &vec![byte; usize::try_from(third)?]).map(|()| first)
         }
         "memcmp" | "bcmp" => {
-            let (left, right) = (memory.block(first, third)?, memory.block(second, third)?);
+            let left = memory.block(first, third)?;
+            let right = memory.block(second, third)?;
             Ok(sign(left.cmp(&right)))
         }
         "strlen" => Ok(memory.c_string(first)?.len() as u64),
         "strcmp" => {
-            let (left, right) = (memory.c_string(first)?, memory.c_string(second)?);
+            let left = memory.c_string(first)?;
+            let right = memory.c_string(second)?;
             Ok(sign(left.cmp(&right)))
         }
         _ => match libstdcxx_string::call(name, arguments, memory)? {

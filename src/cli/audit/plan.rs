@@ -87,7 +87,8 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     }
     let is_whole = unresolved.is_empty();
     let plan = write_plan(&store, &run, created, rules, &items, unresolved)?;
-    let (images, chunks) = (counted(plan.items, "image", "images"), counted(plan.chunks.len(), "chunk", "chunks"));
+    let images = counted(plan.items, "image", "images");
+    let chunks = counted(plan.chunks.len(), "chunk", "chunks");
     output::stdout(|out| writeln!(out, "run {run}: {images} in {chunks}"))?;
     Ok(if is_whole { ExitStatus::Pass } else { ExitStatus::Incomplete })
 }

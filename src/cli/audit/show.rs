@@ -86,7 +86,8 @@ fn exit(counts: AuditCounts) -> ExitStatus {
 /// The map of teams, or an empty one.
 pub(super) fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
     let Some(path) = &view.owners else { return Ok(TeamMap::default()) };
-    let (name, text) = (path.display().to_string(), read_text(path, &Limits::default())?);
+    let name = path.display().to_string();
+    let text = read_text(path, &Limits::default())?;
     Ok(TeamMap::parse(Document { name: &name, text: &text })?)
 }
 

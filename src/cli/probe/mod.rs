@@ -40,7 +40,8 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
     // Invalid arguments are reported before anything runs.
-    let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
+    let owners = plan::owners(&asked.judging)?;
+    let expected = plan::expected(&asked.judging)?;
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
     let targets = super::plan::outputs(&asked.output, Format::ALL)?;
     let mut outputs = Outputs::open(&targets, None)?;
@@ -102,7 +103,8 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     if in_place {
         plan.add_variables(environment);
     }
-    let (owners, expected) = (plan::owners(&judging)?, plan::expected(&judging)?);
+    let owners = plan::owners(&judging)?;
+    let expected = plan::expected(&judging)?;
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
     plan.spare_images(steps.record.as_deref())?;

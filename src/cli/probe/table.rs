@@ -73,7 +73,8 @@ mod tests {
         }
         table.start("collectives");
         table.start("unheard-of");
-        let (limits, gpus) = ("  limits       done     0.2 s", "  gpus         skipped");
+        let limits = "  limits       done     0.2 s";
+        let gpus = "  gpus         skipped";
         let drawn = || screen.contents().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         // Drawings have a rate, and the last of them may be left out until the next.
         std::thread::sleep(2 * TICK);

@@ -45,7 +45,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         key::CUDA_OF_ANOTHER_MAJOR,
         foreign.and_then(|foreign, _| {
             let text = |library: &MappedCuda| format!("{} (CUDA {})", library.path, library.major);
-            let (value, at) = (foreign.iter().map(text).collect::<Vec<_>>(), sites(&foreign));
+            let value = foreign.iter().map(text).collect::<Vec<_>>();
+            let at = sites(&foreign);
             if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
         }),
     );

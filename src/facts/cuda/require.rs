@@ -239,7 +239,9 @@ mod tests {
 
     /// First letter of yes, no or unknown.
     fn answer(requirement: &str, cuda: &str, driver: &str) -> char {
-        let (cuda, driver, arch) = (Version::parse(cuda), Version::parse(driver), Version::parse("8.0"));
+        let cuda = Version::parse(cuda);
+        let driver = Version::parse(driver);
+        let arch = Version::parse("8.0");
         let host = HostProperties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref(), ..NOTHING };
         letter(&check(&terms(requirement).unwrap(), host))
     }

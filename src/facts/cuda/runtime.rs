@@ -28,7 +28,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     for (path, file) in context.rootfs.read_files() {
         let Some(elf) = elf(&file) else { continue };
         if is_cudart(&String::from_utf8_lossy(path.file_name())) {
-            let (soname, owner) = (elf.soname.clone(), context.packages.owner(path));
+            let soname = elf.soname.clone();
+            let owner = context.packages.owner(path);
             copies.push(LibraryFile { path: Some(path.to_string()), soname, owner });
             at.push(file.site(path, None));
         }

@@ -39,7 +39,8 @@ fn entries(config: Option<&ImageConfig>, settings: &Settings) -> MapEntries {
     let unknown = config.map(|config| &config.unknown);
     let computed = unknown.into_iter().flat_map(|unknown| &unknown.variables);
     let mut gaps: BTreeMap<String, Gap> = computed.filter(|(name, _)| is_judged(name)).map(owned).collect();
-    let (mut known, mut at) = (BTreeMap::new(), Vec::new());
+    let mut known = BTreeMap::new();
+    let mut at = Vec::new();
     for (name, setting) in settings.effective().into_iter().filter(|(name, _)| is_judged(name)) {
         let later = settings.files.gap_of(name, Some(setting));
         match &setting.value {

@@ -7,7 +7,8 @@ use super::value::names::NameList;
 
 /// Interface lists that leave only loopback, or that admit it first.
 pub(super) fn produce(settings: &Settings, facts: &mut Facts) {
-    let (mut only, mut admitted) = (SettingList::default(), SettingList::default());
+    let mut only = SettingList::default();
+    let mut admitted = SettingList::default();
     if let Some(setting) = settings.effective().get("NCCL_SOCKET_IFNAME")
         && let Some(value) = &setting.value
     {

@@ -72,7 +72,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
 /// Names that the job sets itself.
 fn launch(context: &Context<'_>, facts: &mut Facts) {
-    let (mut all, mut computed) = (SettingList::default(), SettingList::default());
+    let mut all = SettingList::default();
+    let mut computed = SettingList::default();
     for set in context.launch {
         all.push(set.name.clone(), [set.site.clone()]);
         if set.value.is_none() {

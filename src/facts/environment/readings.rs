@@ -70,7 +70,8 @@ pub(super) fn in_use(name: &Name) -> Option<&'static VariableUse> {
 
 /// Values that a library reads differently than they look.
 pub(super) fn bad_values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Facts) {
-    let (mut list, mut undecided) = (SettingList::default(), None);
+    let mut list = SettingList::default();
+    let mut undecided = None;
     for (setting, name) in judged {
         match misreading(setting, name, readers) {
             Ok(Some(found)) if !found.stops => list.push(describe(&found, setting), [setting.site.clone()]),
@@ -95,7 +96,8 @@ pub(super) fn refused_values(
     facts: &mut Facts,
 ) {
     let effective = settings.effective();
-    let (mut list, mut gap) = (SettingList::default(), settings.gap.clone());
+    let mut list = SettingList::default();
+    let mut gap = settings.gap.clone();
     for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(&effective, setting)) {
         match refusal(setting, name, readers) {
             Ok(Some(found)) => list.push(describe(&found, setting), [setting.site.clone()]),
@@ -118,7 +120,8 @@ pub(super) fn refused_values(
 
 /// Settings that have a cost.
 pub(super) fn costly_values(judged: &[(&Setting, Name)], settings: &Settings, gap: Option<&Gap>, facts: &mut Facts) {
-    let (effective, mut costly) = (settings.effective(), SettingList::default());
+    let effective = settings.effective();
+    let mut costly = SettingList::default();
     for (setting, name) in judged {
         let Some(value) = setting.value.as_deref() else { continue };
         let Some((about, costs)) = in_use(name).and_then(|about| Some((about, about.costs.as_ref()?))) else {

@@ -27,7 +27,8 @@ pub(crate) fn misread_values(
     torch: Option<Version>,
 ) -> (Vec<MisreadValue>, Option<Gap>) {
     let readers = Readers { nccl: None, nccl_version: nccl, torch_version: torch, backend: NcclBackend::Legacy };
-    let (mut found, mut unknown) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut unknown = None;
     for (name, value) in variables {
         let Some((family, about)) = use_of(name, &readers) else { continue };
         match reading((name, value), family, about, &readers) {

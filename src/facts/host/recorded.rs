@@ -180,7 +180,8 @@ fn cdi_faults(record: &Record) -> Fact<Vec<String>> {
 
 /// Merges the lists of several items. A gap of one item counts only when no other item has an entry.
 fn each<T>(all: impl Iterator<Item = T>, tell: impl Fn(T) -> Fact<Vec<String>>) -> Fact<Vec<String>> {
-    let (mut found, mut gap) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut gap = None;
     for one in all {
         match tell(one) {
             Fact::Seen { value: texts, .. } => found.extend(texts),

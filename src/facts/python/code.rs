@@ -155,7 +155,8 @@ mod tests {
     use crate::model::ImagePath;
 
     fn with<T>(ask: impl Fn(&CodeScope<'_>) -> T) -> T {
-        let (folder, prefix) = (ImagePath::from("site"), ImagePath::from("venv"));
+        let folder = ImagePath::from("site");
+        let prefix = ImagePath::from("venv");
         let none = |_: &str| None;
         ask(&CodeScope {
             folder: Some(&folder),

@@ -114,7 +114,9 @@ fn literal(text: &str) -> Option<String> {
 /// Splits at a separator outside of quotes and brackets; `None` if they are unbalanced or too many within one another.
 pub(super) fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
-    let (mut start, mut depth, mut quote) = (0, 0_u32, None);
+    let mut start = 0;
+    let mut depth = 0_u32;
+    let mut quote = None;
     for (at, character) in text.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
@@ -139,8 +141,10 @@ mod tests {
 
     #[test]
     fn expressions_that_name_a_directory() {
-        let (folder, prefix) = (ImagePath::from("venv/lib/site-packages"), ImagePath::from("venv"));
-        let (directory, file) = (ImagePath::from("work"), ImagePath::from("etc/x.py"));
+        let folder = ImagePath::from("venv/lib/site-packages");
+        let prefix = ImagePath::from("venv");
+        let directory = ImagePath::from("work");
+        let file = ImagePath::from("etc/x.py");
         let variable = |name: &str| (name == "ROOT").then(|| "/data".to_owned());
         let scope = CodeScope {
             folder: Some(&folder),

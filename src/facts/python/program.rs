@@ -85,7 +85,8 @@ pub(super) fn effects(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffec
                 effects.extend(code::line(statement, &scope).filter(|_| !is_indented)?);
             } else if let Some(captures) = ASSIGNMENT.captures(statement.as_bytes()) {
                 let part = |index: usize| captures.get(index).map(|part| String::from_utf8_lossy(part.as_bytes()));
-                let (name, value) = (part(1)?.into_owned(), part(2)?);
+                let name = part(1)?.into_owned();
+                let value = part(2)?;
                 match string(&value, &scope) {
                     Some(value) => _ = names.insert(name, value),
                     None => _ = names.remove(&name),
@@ -101,7 +102,8 @@ pub(super) fn effects(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffec
 fn lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    let (mut depth, mut quote) = (0_usize, None::<&str>);
+    let mut depth = 0_usize;
+    let mut quote = None::<&str>;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let mut length = c.len_utf8();
@@ -154,8 +156,10 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Option<Vec<PathEffect>> {
-        let (directory, file) = (ImagePath::from("work"), ImagePath::from("app/train.py"));
-        let (prefix, none) = (ImagePath::from("usr"), |_: &str| None);
+        let directory = ImagePath::from("work");
+        let file = ImagePath::from("app/train.py");
+        let prefix = ImagePath::from("usr");
+        let none = |_: &str| None;
         let scope = CodeScope {
             folder: None,
             prefix: &prefix,

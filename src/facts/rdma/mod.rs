@@ -105,7 +105,8 @@ fn libraries(context: &Context<'_>, facts: &mut Facts) {
     for (path, file) in context.rootfs.read_files() {
         let soname = elf(&file).and_then(|elf| elf.soname.as_deref()).unwrap_or_default();
         if OTHERS.iter().any(|name| soname.starts_with(name)) {
-            let (soname, owner) = (Some(soname.to_owned()), context.packages.owner(path));
+            let soname = Some(soname.to_owned());
+            let owner = context.packages.owner(path);
             records.push(LibraryFile { path: Some(path.to_string()), soname, owner });
             at.push(file.site(path, None));
         }

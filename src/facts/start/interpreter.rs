@@ -156,7 +156,8 @@ pub(super) fn launched(
 }
 
 fn worker(words: &mut Words<'_>, table: &OptionTable, directory: &Result<String, Gap>) -> Result<PythonArguments, Gap> {
-    let (mut is_module, mut is_program) = (false, false);
+    let mut is_module = false;
+    let mut is_program = false;
     while let Some(option) = words.option(table)? {
         is_module |= matches!(option.name, "-m" | "--module");
         is_program |= matches!(option.name, "--no-python" | "--no_python");

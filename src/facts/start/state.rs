@@ -72,7 +72,8 @@ impl ProcessState {
         shell: &ShellState,
         user: &Result<ContainerUser, Gap>,
     ) -> Result<Self, Gap> {
-        let (mut variables, mut origins) = (BTreeMap::new(), BTreeMap::new());
+        let mut variables = BTreeMap::new();
+        let mut origins = BTreeMap::new();
         for (name, variable) in shell.exported() {
             let value = variable.value.clone().map(|value| match value {
                 Some(ShellValue::Text(text)) => text,

@@ -125,7 +125,8 @@ fn nccl_may_be_linked_into_the_program_or_into_its_libtorch() {
 #[test]
 fn nccl_alone_is_judged_in_an_image_without_torch() {
     let copy = |version| Made::Nccl(Some("libnccl.so.2"), version);
-    let (near, far) = ("usr/lib/libnccl.so.2", "opt/site-packages/nvidia/nccl/lib/libnccl.so.2");
+    let near = "usr/lib/libnccl.so.2";
+    let far = "opt/site-packages/nvidia/nccl/lib/libnccl.so.2";
     let names = ["nccl.loaded.version", "nccl.loaded.route"];
     let found = facts_of(&[(near, copy("2.28.9")), (far, copy("2.27.5"))], &["/bin/sh"]);
     assert_eq!(text_of(&found, "nccl.loaded.version"), "2.28.9");

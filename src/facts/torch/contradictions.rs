@@ -43,7 +43,8 @@ fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
         (&build.code, &build.header)
     {
         for name in code.keys().chain(header.keys()).collect::<BTreeSet<_>>() {
-            let (code, header) = (value_text(code, name), value_text(header, name));
+            let code = value_text(code, name);
+            let header = value_text(header, name);
             if code != header {
                 let text = if code.len().max(header.len()) > LONGEST_VALUE {
                     format!("{name} differs between libtorch_cpu.so and macros.h")

@@ -88,7 +88,8 @@ fn preload(captures: &regex::bytes::Captures<'_>) -> Preload {
 
 /// Returns true when a name matches a shell pattern of `*` and `[0-9]`, the only wildcards that these files use.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut pattern, mut name) = (pattern, name);
+    let mut pattern = pattern;
+    let mut name = name;
     // What follows the last `*`, and where it was tried: what an earlier one could take more, the last can take as well.
     let mut star = None;
     loop {

@@ -66,7 +66,8 @@ pub(super) fn open(
         return Err(SourceError::invalid(what));
     }
     let selector = selector.cloned();
-    let (name, what) = (format!("docker-archive:{}", path.display()), path.display().to_string());
+    let name = format!("docker-archive:{}", path.display());
+    let what = path.display().to_string();
     if !metadata.is_file() {
         let stream = Stream::new(name.clone(), &what, pipe::open(path, &metadata)?, None);
         return Ok(Box::new(stream.select(selector, form, &name)));
@@ -83,7 +84,8 @@ pub(super) fn open(
         return Ok(Box::new(stream.select(selector, form, &name)));
     }
     let files = IndexedArchive::read(path, &request.limits)?;
-    let (has_docker, has_oci) = (files.contains("manifest.json"), files.contains("index.json"));
+    let has_docker = files.contains("manifest.json");
+    let has_oci = files.contains("index.json");
     match form {
         ArchiveForm::Any if has_docker && has_oci => {
             let docker = DockerArchive::new(files.clone(), selector.clone());

@@ -81,7 +81,8 @@ impl Packed {
                 format!("it is a {form} image, which a stream cannot be: write it to a file, and check that file");
             return Err(io::Error::new(ErrorKind::InvalidData, what));
         }
-        let (is_xz, is_bzip2) = (head.starts_with(XZ), head.starts_with(BZIP2));
+        let is_xz = head.starts_with(XZ);
+        let is_bzip2 = head.starts_with(BZIP2);
         let bytes = Counted { inner: Cursor::new(head).chain(bytes), count: Arc::clone(&self.stored) };
         self.state = if is_xz {
             PackedState::Xz(Box::new(XzReader::new_mem_limit(bytes, true, XZ_MEMORY)))

@@ -55,7 +55,9 @@ pub(in crate::image) struct Stream {
 impl Stream {
     /// An unread stream. `what` is its name in messages, `size` its number of bytes if known.
     pub(in crate::image) fn new(name: String, what: &str, bytes: Box<dyn Read + Send>, size: Option<u64>) -> Self {
-        let (selector, form, reference) = (None, ArchiveForm::Any, None);
+        let selector = None;
+        let form = ArchiveForm::Any;
+        let reference = None;
         Self { name, selector, form, reference, size, unread: Some(bytes), archive: StreamedArchive::empty(what) }
     }
 
@@ -89,7 +91,8 @@ impl Medium for Stream {
             self.archive = read(bytes, self.size, &self.archive.name, context)?;
             self.archive.reference.clone_from(&self.reference);
         }
-        let (files, selector) = (&self.archive, self.selector.as_ref());
+        let files = &self.archive;
+        let selector = self.selector.as_ref();
         let Request { choice, limits, .. } = request;
         let has = |name| files.documents.contains_key(&ImagePath::from(name));
         let oci = || Finder::plans(&ImageLayout::open(files, limits)?, selector, choice, limits);
@@ -122,7 +125,9 @@ struct StreamedArchive {
 
 impl StreamedArchive {
     fn empty(name: &str) -> Self {
-        let (documents, layers, links) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let documents = BTreeMap::new();
+        let layers = BTreeMap::new();
+        let links = BTreeMap::new();
         Self { name: name.to_owned(), reference: None, documents, layers, links }
     }
 
@@ -287,7 +292,8 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
 
     /// Hashes a layer here and scans it on another thread.
     fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<ScannedLayer, ImageError> {
-        let (left, pool) = (self.left(), self.context.pool);
+        let left = self.left();
+        let pool = self.context.pool;
         let bounded = Limits { unpacked: left, ..self.context.limits.clone() };
         let limits = &bounded;
         let expected = promised(&LayerLocation::Member(entry.path.clone()), Some(entry.size));

@@ -47,7 +47,9 @@ impl Export {
     /// Waits for the first bytes, however long the engine packs the image: until then the engine can still report a
     /// missing image by its HTTP status. `patience` bounds every single wait, not the whole transfer.
     pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, EngineError> {
-        let (frame, total, tail) = (Bytes::new(), 0, Vec::new());
+        let frame = Bytes::new();
+        let total = 0;
+        let tail = Vec::new();
         let mut export = Self { frames, runtime, patience, frame, total, tail, state: ExportState::Flowing };
         export.frame = export.next()?.unwrap_or_default();
         if export.frame.is_empty() {

@@ -75,13 +75,16 @@ impl Drop for Tunnel {
 impl TunnelState {
     /// Starts a process and relays between it and a connection, on threads of their own.
     fn connect(self: &Arc<Self>, stream: &UnixStream, mut command: Command) -> io::Result<()> {
-        let (mut from, mut to) = (stream.try_clone()?, stream.try_clone()?);
+        let mut from = stream.try_clone()?;
+        let mut to = stream.try_clone()?;
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| {
             let program = command.get_program().to_string_lossy().into_owned();
             io::Error::new(error.kind(), format!("cannot run {program}: {}", cause(&error)))
         })?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let input = child.stdin.take();
+        let output = child.stdout.take();
+        let errors = child.stderr.take();
         if let Some(mut input) = input {
             // Ends with the connection, and closes the process's input, which ends the process.
             thread::spawn(move || relay(&mut from, &mut input));

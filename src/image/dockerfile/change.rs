@@ -285,7 +285,8 @@ pub(super) fn line_end(text: &str, offset: usize) -> usize {
 fn unified(path: &str, before: &str, after: &str) -> String {
     // A line ends where `patch` ends it, not at a carriage return.
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
-    let (before, after) = (lines(before), lines(after));
+    let before = lines(before);
+    let after = lines(after);
     let mut differ = TextDiff::configure();
     let diff = differ.timeout(PATIENCE).newline_terminated(true).diff_slices(&before, &after);
     diff.unified_diff().header(path, path).to_string()

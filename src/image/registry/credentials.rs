@@ -346,7 +346,8 @@ mod tests {
     #[test]
     fn default_files_are_searched_until_one_has_credentials() {
         let folder = tempfile::tempdir().unwrap();
-        let (home, run) = (folder.path().join("home"), folder.path().join("run"));
+        let home = folder.path().join("home");
+        let run = folder.path().join("run");
         let places = [("HOME", &*home), ("XDG_RUNTIME_DIR", &*run)];
         let file = || find(None, &places).unwrap().file;
         assert_eq!(file(), None);

@@ -51,7 +51,8 @@ pub(super) fn ask(
         command.env("PATH", path);
     }
     let mut helper = Helper(command.spawn().map_err(|error| failed(format!("could not be run: {}", cause(&error))))?);
-    let (stdin, stdout) = (helper.0.stdin.take(), helper.0.stdout.take());
+    let stdin = helper.0.stdin.take();
+    let stdout = helper.0.stdout.take();
     let (sender, answer) = mpsc::channel();
     let server = server.to_owned();
     // These threads end with the helper's group, which closes the pipes.

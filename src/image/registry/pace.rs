@@ -47,7 +47,8 @@ impl<R: Read> Read for Paced<R> {
         self.waited += begun.elapsed();
         self.bytes = self.bytes.saturating_add(count as u64);
         if count > 0 && self.waited >= self.window {
-            let (bytes, window) = (self.bytes, self.waited);
+            let bytes = self.bytes;
+            let window = self.waited;
             if bytes < LOWEST.saturating_mul(window.as_secs().max(1)) {
                 return Err(io::Error::other(TooSlow { bytes, window }));
             }

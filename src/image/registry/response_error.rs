@@ -76,7 +76,8 @@ impl fmt::Display for RequestedObject<'_> {
 pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, access: &Access) -> AttemptError {
     let status = answer.status();
     let after = retry_after(answer.headers());
-    let (host, elsewhere) = (answer.host.clone(), answer.elsewhere);
+    let host = answer.host.clone();
+    let elsewhere = answer.elsewhere;
     let quote = quote(answer, &access.secrets);
     let said = if quote.is_empty() { String::new() } else { format!(" ({quote})") };
     let what = format!("{object}: {host} answered {status}{said}");

@@ -25,7 +25,8 @@ pub struct StoredLogin {
 pub fn stored_logins(options: &AccessOptions) -> (Vec<StoredLogin>, Vec<(PathBuf, String)>) {
     let given = options.authfile.clone().or_else(|| options.environment.get("REGISTRY_AUTH_FILE").map(PathBuf::from));
     let files = given.map_or_else(|| usual_files(&options.environment), |file| vec![file]);
-    let (mut logins, mut unreadable) = (Vec::new(), Vec::new());
+    let mut logins = Vec::new();
+    let mut unreadable = Vec::new();
     for file in files {
         match read(&file) {
             Ok(bytes) => match serde_json::from_slice::<Map<String, Value>>(&bytes) {

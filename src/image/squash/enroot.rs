@@ -41,7 +41,8 @@ fn start(script: &str) -> Option<(Vec<String>, Vec<String>)> {
         .iter()
         .any(|piece| matches!(piece, Piece::Parameter { parameter, .. } if parameter.name == "@"));
     let texts = |words: &[Word]| words.iter().map(Word::plain).collect::<Option<Vec<_>>>();
-    let (entrypoint, default) = (texts(entrypoint)?, texts(default)?);
+    let entrypoint = texts(entrypoint)?;
+    let default = texts(default)?;
     let command = default.strip_prefix(entrypoint.as_slice()).filter(|_| is_arguments)?.to_vec();
     // The first word is `exec`.
     Some((entrypoint.get(1..)?.to_vec(), command))
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_enroot_reads_them() {
-        let (mut environment, mut unknown) = (BTreeMap::new(), UnknownConfig::default());
+        let mut environment = BTreeMap::new();
+        let mut unknown = UnknownConfig::default();
         let text =
             "# A=0\n  A=1\nB=\"x y\"\nC='x' \nD=a=b\nE=$HOME\nF=${HOME}/x\nexport G=1\n1H=1\nENROOT_X=1\nI=\nA=2\n";
         variables(text, &mut environment, &mut unknown);

@@ -168,7 +168,8 @@ fn descriptors(file: &File, length: u64, limits: &Limits) -> Result<Vec<SifDescr
     };
     let mut header = [0; HEADER];
     read(&mut header, 0)?;
-    let (total, start) = (number::<8>(&header, 88), number::<8>(&header, 96));
+    let total = number::<8>(&header, 88);
+    let start = number::<8>(&header, 96);
     let most = limits.layers as u64;
     if total > most {
         let what = format!("the SIF file has {total} descriptors");
@@ -183,10 +184,12 @@ fn descriptors(file: &File, length: u64, limits: &Limits) -> Result<Vec<SifDescr
         if !is_used {
             continue;
         }
-        let (offset, size) = (number::<8>(&raw, 17), number::<8>(&raw, 25));
+        let offset = number::<8>(&raw, 17);
+        let size = number::<8>(&raw, 25);
         let end = offset.checked_add(size).filter(|end| *end <= length);
         let end = end.ok_or_else(|| {
-            let (kind, name) = (number::<4>(&raw, 0), text(&raw, 73));
+            let kind = number::<4>(&raw, 0);
+            let name = text(&raw, 73);
             SifError::Text(format!(
                 "the descriptor at byte {at} ({}, {kind:#x}) names {size} bytes at {offset}, but the SIF file has \
                  {length}",

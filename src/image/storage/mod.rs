@@ -118,13 +118,16 @@ impl StorageImage {
             ImageError::Source(SourceError::invalid(format!("{}: {what}", self.name)).with_hint(hint))
         };
         if plan.layers.len() != self.layers.len() {
-            let (here, there) = (self.layers.len(), plan.layers.len());
+            let here = self.layers.len();
+            let there = plan.layers.len();
             return Err(wrong(format!("the store has {here} layers, but the manifest has {there}")));
         }
         for (index, (planned, (folder, stored))) in plan.layers.iter_mut().zip(&self.layers).enumerate() {
-            let (here, said) = (stored.diff_digest.as_deref(), planned.diff_id.as_ref());
+            let here = stored.diff_digest.as_deref();
+            let said = planned.diff_id.as_ref();
             if here.is_some() && here != said.map(Digest::as_str) {
-                let (here, said) = (here.unwrap_or_default(), said.map_or("none", Digest::as_str));
+                let here = here.unwrap_or_default();
+                let said = said.map_or("none", Digest::as_str);
                 let here = printable(here);
                 return Err(wrong(format!(
                     "layer {} has the diff ID {here} in the store, but {said} in the image configuration",

@@ -34,7 +34,9 @@ const IMAGE: Subject<'static> = Subject {
 
 /// The outcome of a rule under a policy, and the notices about waivers.
 fn outcome(text: &str, id: &str) -> (Option<Outcome>, Vec<String>) {
-    let (policy, rules, facts) = (policy(text).unwrap(), rules(text).unwrap(), facts());
+    let policy = policy(text).unwrap();
+    let rules = rules(text).unwrap();
+    let facts = facts();
     let (judgements, notices) =
         policy.accept(judge(&rules, &facts, &ImageNames::default()), &IMAGE, Today::of("2026-06-01"));
     let found = judgements.into_iter().find(|judgement| judgement.rule.id == id);
@@ -141,7 +143,8 @@ fn a_waiver_accepts_its_finding_until_it_expires() {
 
 #[test]
 fn a_waiver_with_a_fingerprint_covers_no_other_finding() {
-    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
+    let rules = rules("about: nothing").unwrap();
+    let facts = facts();
     let judgements = judge(&rules, &facts, &ImageNames::default());
     let fingerprint =
         judgements.iter().find(|judgement| judgement.rule.id == "env/debug-on").unwrap().fingerprint().unwrap();
@@ -300,7 +303,8 @@ fn mistakes_have_a_place_and_a_suggestion() {
 
 #[test]
 fn a_baseline_accepts_known_problems_and_reports_fixed_ones() {
-    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
+    let rules = rules("about: nothing").unwrap();
+    let facts = facts();
     let mut baseline = Baseline::of_reports("known.json");
     baseline.add(&judge(&rules, &facts, &ImageNames::default()));
     let (judgements, notices) = baseline.accept(judge(&rules, &facts, &ImageNames::default()));

@@ -36,7 +36,8 @@ impl RuleFile {
 }
 
 fn below(place: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let (mut found, mut folders) = (Vec::new(), vec![place.to_owned()]);
+    let mut found = Vec::new();
+    let mut folders = vec![place.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
             let entry = entry.map_err(|error| failed(&folder, &error))?;

@@ -90,7 +90,9 @@ fn in_cel(that: &str) -> String {
     static SHORT: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^\s*([a-z_.0-9]+)\s*(==|!=|>=|<=|<|>)\s*([0-9][^\s'()]*)\s*$").ok());
     let short = SHORT.as_ref().and_then(|form| form.captures(that)).and_then(|parts| {
-        let (name, operator, text) = (parts.get(1)?.as_str(), parts.get(2)?.as_str(), parts.get(3)?.as_str());
+        let name = parts.get(1)?.as_str();
+        let operator = parts.get(2)?.as_str();
+        let text = parts.get(3)?.as_str();
         let is_version = key::find(name).is_some_and(|key| key.kind == Type::Version);
         (is_version && Version::parse(text).is_some()).then(|| format!("version({name}) {operator} version('{text}')"))
     });

@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn pauses_double_and_end_with_a_success() {
-        let (level, read, write) = (CacheLevel::Shared, Act::Read, Act::Write);
+        let level = CacheLevel::Shared;
+        let read = Act::Read;
+        let write = Act::Write;
         let first = Duration::from_millis(40);
         let breaker = Breaker { first, ..Breaker::default() };
         assert!(!breaker.is_open(level, read));

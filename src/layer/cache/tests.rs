@@ -29,7 +29,8 @@ fn only_file(folder: &Path) -> PathBuf {
 
 #[test]
 fn no_cache_finds_and_keeps_nothing() {
-    let (blob, limits) = (blob(), Limits::default());
+    let blob = blob();
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = ScanCache::default();
     cache.put(&key, &scan());
@@ -39,7 +40,9 @@ fn no_cache_finds_and_keeps_nothing() {
 
 #[test]
 fn damaged_entries_are_ignored_and_replaced() {
-    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let blob = blob();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
     cache.put(&key, &scan());
@@ -59,7 +62,9 @@ fn damaged_entries_are_ignored_and_replaced() {
 
 #[test]
 fn hits_in_the_shared_cache_are_kept_locally() {
-    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let blob = blob();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
     cache(&at("mine"), Some(&at("team"))).put(&key, &scan());
@@ -88,7 +93,9 @@ fn hits_in_the_shared_cache_are_kept_locally() {
 
 #[test]
 fn scans_that_depend_on_this_machine_are_not_kept() {
-    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let blob = blob();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
     let gap = Gap::new("no room").of_this_run();
@@ -98,7 +105,9 @@ fn scans_that_depend_on_this_machine_are_not_kept() {
 
 #[test]
 fn a_failed_access_is_reported_once_and_not_retried() {
-    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let blob = blob();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
     let key = ScanKey { blob: &blob, limits: &limits };
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -117,7 +126,9 @@ fn a_failed_access_is_reported_once_and_not_retried() {
 
 #[test]
 fn an_export_copies_scans() {
-    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let blob = blob();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
     let to = |name: &str| ObjectFolder::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();

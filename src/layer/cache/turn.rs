@@ -83,11 +83,14 @@ mod tests {
         let scanned = |size: u64| {
             thread::scope(|scope| {
                 for number in 0..4 {
-                    let (scans, digest, folder) = (&scans, digest.clone(), folder.path());
+                    let scans = &scans;
+                    let digest = digest.clone();
+                    let folder = folder.path();
                     scope.spawn(move || {
                         let shared = ObjectFolder::new(folder.to_str().unwrap(), &Environment::default()).unwrap();
                         let cache = ScanCache::new(None, Some(shared)).with_leases(number.to_string());
-                        let (blob, limits) = (BlobRef { digest, size }, Limits::default());
+                        let blob = BlobRef { digest, size };
+                        let limits = Limits::default();
                         let key = ScanKey { blob: &blob, limits: &limits };
                         let done = cache.once(&key, &Cancel::default(), || {
                             scans.fetch_add(1, Ordering::Relaxed);

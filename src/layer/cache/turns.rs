@@ -48,7 +48,9 @@ mod tests {
     #[test]
     fn one_thread_at_a_time_has_the_turn() {
         let digest: Digest = format!("sha256:{}", "a".repeat(64)).parse().unwrap();
-        let (turns, inside, most) = (ScanTurns::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let turns = ScanTurns::default();
+        let inside = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {

@@ -143,7 +143,8 @@ impl BoundedDecoder<'_> {
     /// zeros.
     fn check(&self) -> Result<(), OverLimit> {
         const SMALL: u64 = 64 << 20;
-        let (stored, unpacked) = (self.stored.load(Ordering::Relaxed), self.written);
+        let stored = self.stored.load(Ordering::Relaxed);
+        let unpacked = self.written;
         if unpacked > self.most {
             return Err(OverLimit::new(format!("the layer unpacks to {unpacked} bytes"), "unpacked", self.most));
         }

@@ -73,7 +73,8 @@ impl Keeper {
         // Everything is kept until the program headers are known.
         let one = |range: Range<u64>| std::iter::once(range).collect();
         let plan = Plan { near: one(0..HEAD), far: one(HEAD..u64::MAX) };
-        let (entry, limits) = (entry.clone(), limits.clone());
+        let entry = entry.clone();
+        let limits = limits.clone();
         Self { entry, limits, kept: Kept::default(), overflow: None, plan, is_planned: false }
     }
 
@@ -307,7 +308,9 @@ fn build_id(mut notes: &[u8], align: u64, headers: &Headers) -> Option<String> {
     };
     loop {
         let word = |at| notes.pread_with::<u32>(at, headers.ctx.le).ok();
-        let (name_size, size, kind) = (word(0)?, word(4)?, word(8)?);
+        let name_size = word(0)?;
+        let size = word(4)?;
+        let kind = word(8)?;
         // The name is padded to four bytes, and the description begins aligned.
         let description = 12_usize.checked_add(pad(name_size)?)?;
         if kind == NT_GNU_BUILD_ID && notes.get(12..16) == Some(b"GNU\0") {

@@ -148,7 +148,8 @@ impl Running {
 
     /// Passes on bytes. A failing extractor only loses its own finding.
     fn push(&mut self, offset: u64, bytes: &[u8]) {
-        let (path, failed) = (&self.path, &mut self.failed);
+        let path = &self.path;
+        let failed = &mut self.failed;
         self.collectors.retain_mut(|(name, collector)| {
             let pushed = catch_unwind(AssertUnwindSafe(|| collector.push(offset, bytes)));
             let survived = matches!(pushed, Ok(Ok(())));

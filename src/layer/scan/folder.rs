@@ -229,7 +229,9 @@ mod tests {
         file.set_len(SIZE).unwrap();
         file.write_all_at(b"middle", SIZE / 2).unwrap();
         let mut content = FolderFile { file, at: 0, in_zeros: false, buffer: &mut vec![1; 1 << 16] };
-        let (mut at, mut reads, mut shown) = (0, 0, Vec::new());
+        let mut at = 0;
+        let mut reads = 0;
+        let mut shown = Vec::new();
         loop {
             let (offset, bytes) = content.read(at).unwrap();
             assert!(offset >= at);

@@ -148,7 +148,8 @@ mod tests {
             })
         };
         let meter = NoProgress.begin("layer", None);
-        let (limits, cancel) = (Limits::default(), Cancel::default());
+        let limits = Limits::default();
+        let cancel = Cancel::default();
         let jobs = TreeJobs { threads: NonZeroUsize::MIN, limits: &limits, meter: &*meter, cancel: &cancel };
         let scan = scan_marked(folder.path(), mark, jobs).unwrap();
         let mut paths: Vec<_> = scan.entries.iter().map(|entry| entry.path.to_string()).collect();

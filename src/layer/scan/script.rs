@@ -35,7 +35,8 @@ const STARTUP: &[&[u8]] = &[
 /// True for a file that is kept.
 pub(super) fn is_kept(entry: &Entry, head: &[u8]) -> bool {
     let path = &entry.path;
-    let (name, parent) = (path.file_name(), path.parent());
+    let name = path.file_name();
+    let parent = path.parent();
     let folder = parent.file_name();
     if entry.size > ELSEWHERE || path.components().any(|part| OF_PACKAGES.contains(&part)) {
         return false;

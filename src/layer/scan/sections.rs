@@ -125,7 +125,8 @@ impl ElfSections {
     fn table(&self) -> Option<Range<u64>> {
         let number = |at, size| number(&self.header, at, size);
         let is_read = self.header.starts_with(b"\x7fELF\x02\x01") && number(58, 2)? == HEADER as u64;
-        let (start, count) = (number(40, 8)?, number(60, 2)?);
+        let start = number(40, 8)?;
+        let count = number(60, 2)?;
         let end = start.checked_add(count * HEADER as u64)?;
         (is_read && start > 0 && count > 0).then_some(start..end)
     }

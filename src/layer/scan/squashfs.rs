@@ -125,7 +125,9 @@ mod tests {
     #[test]
     fn the_scan_does_not_depend_on_the_number_of_threads() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/squashfs/good.sqsh");
-        let (limits, cancel, meter) = (Limits::default(), Cancel::default(), NoProgress.begin("layer", None));
+        let limits = Limits::default();
+        let cancel = Cancel::default();
+        let meter = NoProgress.begin("layer", None);
         let scan = |threads| {
             let file = File::open(&path).unwrap();
             let length = file.metadata().unwrap().len();

@@ -60,7 +60,8 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
 /// Returns true for files that decide where Python imports from: the standard library's `site`, `._pth` files, finders of
 /// editable packages, and the version that pyenv chooses.
 fn is_of_python(path: &ImagePath) -> bool {
-    let (parent, name) = (parent_name(path), path.file_name());
+    let parent = parent_name(path);
+    let name = path.file_name();
     match name {
         b"site.py" => parent.starts_with(b"python3"),
         b"version" => parent.ends_with(b"pyenv"),

@@ -164,7 +164,8 @@ impl Blocks {
         let header = u16::from_le_bytes(self.stored(offset)?);
         let length = header & !STORED;
         // Cannot overflow: the header lies within the image.
-        let (start, next) = (offset + 2, offset + 2 + u64::from(length));
+        let start = offset + 2;
+        let next = offset + 2 + u64::from(length);
         if length == 0 || usize::from(length) > METADATA {
             return Err(SquashfsError::damaged(self.place(offset), format!("a block of metadata has {length} bytes")));
         }
@@ -190,7 +191,8 @@ impl Blocks {
     /// Reads a block of data with at most `size` bytes to `out`. `stored` is its length in the image, with a bit for
     /// uncompressed blocks.
     pub(super) fn data(&mut self, offset: u64, stored: u32, size: u32, out: &mut Vec<u8>) -> Result<(), SquashfsError> {
-        let (length, is_plain) = (stored_length(stored), stored & PLAIN != 0);
+        let length = stored_length(stored);
+        let is_plain = stored & PLAIN != 0;
         if length > size {
             let what = format!("a block of data has {length} bytes, the largest is {size}");
             return Err(SquashfsError::damaged(self.place(offset), what));
@@ -221,7 +223,8 @@ impl Blocks {
     /// Counts bytes against the limits on unpacked bytes.
     pub(super) fn count(&self, bytes: u64) -> Result<(), SquashfsError> {
         let unpacked = self.source.unpacked.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let (limits, length) = (self.limits(), self.length());
+        let limits = self.limits();
+        let length = self.length();
         let over = |limit, value| {
             let what = format!("{unpacked} bytes were unpacked of an image of {length}");
             Err(SquashfsError::Limit(OverLimit::new(what, limit, value)))

@@ -31,7 +31,8 @@ impl Squashfs {
         let SquashfsKind::File(file) = inode.kind else {
             return Err(inode.damaged("a directory or device is used as a file"));
         };
-        let (lengths, offset) = (file.lengths, file.start);
+        let lengths = file.lengths;
+        let offset = file.start;
         Ok(SquashfsContent { image: self, file, lengths, next: 0, offset, block: Vec::new(), start: 0 })
     }
 

@@ -22,7 +22,8 @@ impl Squashfs {
             return Err(directory.damaged("a file is used as a directory"));
         };
         let mut names: Vec<SquashfsName> = Vec::new();
-        let (mut cursor, mut rest) = (place.cursor, place.length);
+        let mut cursor = place.cursor;
+        let mut rest = place.length;
         while rest > 0 {
             let at = self.blocks.place(cursor.block);
             let damaged = |what: &str| SquashfsError::damaged(at, what);

@@ -100,7 +100,8 @@ impl Squashfs {
         let cursor = &mut cursor;
         let kind = self.blocks.short(cursor)?;
         let mode = u32::from(self.blocks.short(cursor)? & 0o7777);
-        let (user, group) = (self.blocks.short(cursor)?, self.blocks.short(cursor)?);
+        let user = self.blocks.short(cursor)?;
+        let group = self.blocks.short(cursor)?;
         // The time.
         self.blocks.array::<4>(cursor)?;
         let number = self.blocks.long(cursor)?;
@@ -131,7 +132,8 @@ impl Squashfs {
                     let [start, fragment, offset, size] = self.longs(cursor)?;
                     (u64::from(start), u64::from(size), fragment, offset)
                 } else {
-                    let (start, size) = (self.blocks.wide(cursor)?, self.blocks.wide(cursor)?);
+                    let start = self.blocks.wide(cursor)?;
+                    let size = self.blocks.wide(cursor)?;
                     self.blocks.wide(cursor)?;
                     let [count, fragment, offset, _attributes] = self.longs(cursor)?;
                     links = count;
@@ -157,7 +159,8 @@ impl Squashfs {
                 let [count, device] = self.longs(cursor)?;
                 links = count;
                 // Linux's encoding of device numbers (`new_decode_dev`).
-                let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xf_ff00));
+                let major = (device >> 8) & 0xfff;
+                let minor = (device & 0xff) | ((device >> 12) & 0xf_ff00);
                 if matches!(kind, 4 | 11) {
                     SquashfsKind::BlockDevice(major, minor)
                 } else {

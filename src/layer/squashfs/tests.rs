@@ -21,7 +21,8 @@ fn opened(bytes: &[u8], limits: &Limits) -> Result<Squashfs, SquashfsError> {
 /// Reads a file to its end: its size, and the first digits of its digest.
 fn content(image: &mut Squashfs, inode: &SquashfsInode) -> Result<String, SquashfsError> {
     let mut file = image.content(inode)?;
-    let (mut hasher, mut size) = (Hasher::sha256(), 0);
+    let mut hasher = Hasher::sha256();
+    let mut size = 0;
     loop {
         let bytes = file.read(size)?;
         if bytes.is_empty() {
@@ -132,7 +133,8 @@ fn damage_is_an_error_and_never_more() {
     for compressor in COMPRESSORS {
         let good = std::fs::read(fixture(compressor)).unwrap();
         let used = usize::try_from(u64::from_le_bytes(good[40..48].try_into().unwrap())).unwrap();
-        let (mut failed, mut tried) = (0, 0);
+        let mut failed = 0;
+        let mut tried = 0;
         // The superblock, which is the same for all; then some of the data, and more of the tables, which are last.
         let superblock = 0..if compressor == "gzip" { 96 } else { 0 };
         for at in superblock.chain((96..used - 2500).step_by(1009)).chain((used - 2500..used).step_by(41)) {

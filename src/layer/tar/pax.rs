@@ -156,7 +156,8 @@ fn record(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (record, rest) = data.split_at_checked(length).filter(|_| length >= SHORTEST)?;
     let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
     let equals = record.iter().position(|&b| b == b'=').filter(|equals| *equals > 0)?;
-    let (key, value) = (record.get(..equals)?, record.get(equals + 1..)?);
+    let key = record.get(..equals)?;
+    let value = record.get(equals + 1..)?;
     // Engines use these values as C strings; the others may be binary.
     let text = if matches!(key, b"path" | b"linkpath" | b"uname" | b"gname") { value } else { key };
     (!text.contains(&0)).then_some((key, value, rest))

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn both_streams_explain_why_a_program_does_not_begin() {
-        let (mut seen, mut sink) = (0, |_: &[u8]| {});
+        let mut seen = 0;
+        let mut sink = |_: &[u8]| {};
         let mut output = ContainerOutput::new(&mut sink);
         output.stdout(b"starting\n").unwrap();
         output.stderr(b"cannot\n");

@@ -229,7 +229,8 @@ async fn follow(
     start: Duration,
     limit: Duration,
 ) -> Result<(), String> {
-    let (began, start) = (Instant::now(), start.min(limit));
+    let began = Instant::now();
+    let start = start.min(limit);
     loop {
         let (what, patience) = if output.has_begun() { ("end", limit) } else { ("start", start) };
         let Ok(piece) = tokio::time::timeout_at(began + patience, attached.next()).await else {
@@ -282,7 +283,8 @@ mod tests {
         let piece = |text: &&'static str| Ok(LogOutput::StdOut { message: text.as_bytes().into() });
         let pieces: Vec<_> = pieces.iter().map(piece).collect();
         let mut attached = stream::iter(pieces).chain(stream::pending());
-        let (mut sink, [start, limit]) = (|_: &[u8]| {}, [start, limit].map(Duration::from_secs));
+        let mut sink = |_: &[u8]| {};
+        let [start, limit] = [start, limit].map(Duration::from_secs);
         let follow =
             async { Ok::<_, Error>(follow(&mut attached, &mut ContainerOutput::new(&mut sink), start, limit).await) };
         ask(PATIENCE, follow).unwrap().unwrap_err()

@@ -80,7 +80,8 @@ fn collectives(step: &StepRecord, facts: &mut Facts) {
         (None, _) => Fact::Unknown(Gap::new("the collectives did not end")),
     };
     facts.insert(key::RUN_NCCL_WORKS, works);
-    let (hang, error) = (failed.filter(|failed| failed.is_hang()), failed.filter(|failed| !failed.is_hang()));
+    let hang = failed.filter(|failed| failed.is_hang());
+    let error = failed.filter(|failed| !failed.is_hang());
     let error = error.map_or(Fact::Absent, |failed| seen(step, failed.worded(&one_line(&failed.message))));
     facts.insert(key::RUN_NCCL_ERROR, error);
     facts.insert(key::RUN_NCCL_HANG, hang.map_or(Fact::Absent, |failed| seen(step, failed.message.clone())));
@@ -141,7 +142,8 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     let lost = lost.as_ref();
     let wrong = measurements.iter().filter_map(|part| {
         let wrong = part.wrong.copied().filter(|wrong| *wrong > 0)?;
-        let (operation, bytes) = (part.operation.text().unwrap_or("?"), part.bytes.copied().unwrap_or_default());
+        let operation = part.operation.text().unwrap_or("?");
+        let bytes = part.bytes.copied().unwrap_or_default();
         Some(format!("{operation} of {}: {wrong} wrong values", size(bytes)))
     });
     // The absence of wrong values counts only if all values were compared.
@@ -289,7 +291,8 @@ fn differ(base: &VariantSize, other: &VariantSize) -> bool {
         let samples = size.samples.list().iter().copied();
         (samples.clone().fold(f64::INFINITY, f64::min), samples.fold(0.0, f64::max))
     };
-    let ((least, most), (other_least, other_most)) = (range(base), range(other));
+    let (least, most) = range(base);
+    let (other_least, other_most) = range(other);
     most < other_least || other_most < least
 }
 

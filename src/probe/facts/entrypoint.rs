@@ -70,13 +70,15 @@ fn variables(given: &GivenProcess, found: &BTreeMap<String, Option<String>>) -> 
 fn user(given: &GivenProcess, hello: &Hello) -> Option<String> {
     let name = given.user.split(':').next().unwrap_or_default();
     let before = if name.is_empty() || name == "root" { Some(0) } else { name.parse::<i64>().ok() };
-    let (before, now) = (before?, hello.uid.copied()?);
+    let before = before?;
+    let now = hello.uid.copied()?;
     (before != now).then(|| format!("changes the user from {before} to {now}"))
 }
 
 fn folder(given: &GivenProcess, hello: &Hello) -> Option<String> {
     let before = if given.directory.is_empty() { "/" } else { given.directory.trim_end_matches('/') };
-    let (before, now) = (if before.is_empty() { "/" } else { before }, hello.working_folder.text()?);
+    let before = if before.is_empty() { "/" } else { before };
+    let now = hello.working_folder.text()?;
     (before != now).then(|| format!("changes the working directory from {before} to {now}"))
 }
 

@@ -123,7 +123,8 @@ fn modes(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
         ("PID", &requested.pid_mode, &given.pid_mode),
     ];
     let differ = modes.into_iter().filter_map(|(name, requested, given)| {
-        let (asked, got) = (requested.text() == Some("host"), given.text()? == "host");
+        let asked = requested.text() == Some("host");
+        let got = given.text()? == "host";
         match (asked, got) {
             (true, false) => Some(format!("requested the host's {name} namespace but the engine gave another")),
             (false, true) => Some(format!("the engine gave the host's {name} namespace, which was not requested")),
@@ -134,7 +135,8 @@ fn modes(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
 }
 
 fn shared_memory(given: &HostConfig, limits: &LimitsBody) -> Option<String> {
-    let (asked, got) = (given.shm_size.copied()?, limits.shm_bytes()?);
+    let asked = given.shm_size.copied()?;
+    let got = limits.shm_bytes()?;
     let differs = given.ipc_mode.text() != Some("host") && asked > 0 && asked != got;
     differs
         .then(|| format!("requested {} of /dev/shm but found {}", size(asked.unsigned_abs()), size(got.unsigned_abs())))
@@ -142,7 +144,8 @@ fn shared_memory(given: &HostConfig, limits: &LimitsBody) -> Option<String> {
 
 fn ulimits(given: &HostConfig, limits: &LimitsBody) -> Vec<String> {
     let differ = given.ulimits.list().iter().filter_map(|limit| {
-        let (name, asked) = (limit.name.text()?, limit.soft.copied()?);
+        let name = limit.name.text()?;
+        let asked = limit.soft.copied()?;
         let got = limits.soft_limit(&name.trim_start_matches("RLIMIT_").to_lowercase())?;
         (got != asked).then(|| format!("requested the limit {name}={asked} but found {got}"))
     });
@@ -284,7 +287,8 @@ mod tests {
         let account = |entrypoint: &[&str]| Some(json!({"HostConfig": {}, "Config": {"Entrypoint": entrypoint}}));
         let differences = |given: &[&str]| {
             let mut recording = Recording::default();
-            let (requested, given) = (account(&["/entry.sh", "-x"]), account(given));
+            let requested = account(&["/entry.sh", "-x"]);
+            let given = account(given);
             recording.launch = Some(LaunchEvent { requested, given, ..LaunchEvent::default() });
             find_differences(&recording, &LimitsBody::default())
         };

@@ -74,7 +74,8 @@ pub(super) fn produce(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     let count = seen(step, i64::try_from(gpus.len()).unwrap_or(i64::MAX));
     facts.insert(key::RUN_GPU_COUNT, body.gpus.known().map_or_else(Fact::Unknown, |_| count));
     let each = |describe: Describe| {
-        let (mut found, mut gap) = (Vec::new(), body.gpus.known().err());
+        let mut found = Vec::new();
+        let mut gap = body.gpus.known().err();
         for gpu in gpus {
             let index = gpu.index.copied().unwrap_or_default();
             match describe(gpu) {
@@ -164,8 +165,8 @@ fn users(gpu: &GpuState) -> String {
 }
 
 fn memory_taken(gpu: &GpuState) -> Result<Option<String>, Gap> {
-    let (total, free) =
-        (gpu.memory.known_in(|memory| &memory.total_bytes)?, gpu.memory.known_in(|memory| &memory.free_bytes)?);
+    let total = gpu.memory.known_in(|memory| &memory.total_bytes)?;
+    let free = gpu.memory.known_in(|memory| &memory.free_bytes)?;
     let is_taken = |(total, free): &(&i64, &i64)| **free < **total / 2;
     let users = users(gpu);
     let by = if users.is_empty() { users } else { format!(", taken{users}") };
@@ -204,7 +205,8 @@ fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
 
 /// An idle GPU may lower the generation of its PCIe link, and some GPUs the width (nvidia-smi(1), "PCIe link info").
 fn narrow(gpu: &GpuState) -> Result<Option<String>, Gap> {
-    let (now, most) = (gpu.pcie.known_in(|pcie| &pcie.width)?, gpu.pcie.known_in(|pcie| &pcie.width_max)?);
+    let now = gpu.pcie.known_in(|pcie| &pcie.width)?;
+    let most = gpu.pcie.known_in(|pcie| &pcie.width_max)?;
     Ok(now.zip(most).filter(|(now, most)| now < most).map(|(now, most)| format!("x{now} of x{most}")))
 }
 

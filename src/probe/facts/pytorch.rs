@@ -56,7 +56,8 @@ fn devices(step: &StepRecord, body: &PytorchBody, facts: &mut Facts) {
         body.devices.fact().as_ref().and_then(|devices, _| {
             let found = devices.iter().filter_map(|device| {
                 let index = device.index.copied().unwrap_or_default();
-                let (name, capability) = (device.name.text().unwrap_or("?"), device.capability.text().unwrap_or("?"));
+                let name = device.name.text().unwrap_or("?");
+                let capability = device.capability.text().unwrap_or("?");
                 Some(format!("GPU {index} ({name}, {capability}): {}", describe(device)?))
             });
             texts(step, found.collect())

@@ -67,9 +67,11 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     });
     facts.insert(key::RUN_RDMA_PING, texts(step, fails.collect()));
     let regions = open.iter().flat_map(|device| {
-        let (name, regions) = (name(device), device.memory_regions.list().iter());
+        let name = name(device);
+        let regions = device.memory_regions.list().iter();
         regions.filter(|region| region.ok.copied() == Some(false)).map(move |region| {
-            let (bytes, error) = (region.bytes.copied().unwrap_or_default(), region.error.text().unwrap_or_default());
+            let bytes = region.bytes.copied().unwrap_or_default();
+            let error = region.error.text().unwrap_or_default();
             format!("{name}: {}: {error}", size(bytes.unsigned_abs()))
         })
     });

@@ -23,7 +23,8 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         }
     };
     facts.insert(key::RUN_STORAGE, texts(step, folders.iter().map(name).collect()));
-    let (mut unwritable, mut gap) = (Vec::new(), None);
+    let mut unwritable = Vec::new();
+    let mut gap = None;
     for folder in folders {
         match refusal(folder, recording.launch.is_some()) {
             Ok(why) => unwritable.extend(why.map(|why| format!("{}: {why}", name(folder)))),

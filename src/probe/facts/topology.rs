@@ -21,12 +21,15 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     // Lists each pair of GPUs once.
     let index = |name: &str| name.trim_start_matches("GPU").parse::<u32>().unwrap_or(u32::MAX);
     let bound = pairs.iter().filter_map(|pair| {
-        let (from, to, links) = (pair.from.text()?, pair.to.text()?, pair.nvlinks.copied()?);
+        let from = pair.from.text()?;
+        let to = pair.to.text()?;
+        let links = pair.nvlinks.copied()?;
         (links > 0 && index(from) < index(to)).then(|| format!("{from}-{to}: NV{links}"))
     });
     let bound = unread.clone().map_or_else(|| texts(step, bound.collect()), Fact::Unknown);
     facts.insert(key::RUN_NVLINK_PAIRS, bound);
-    let (mut refused, mut gap) = (Vec::new(), unread);
+    let mut refused = Vec::new();
+    let mut gap = unread;
     for pair in pairs {
         let name = format!("{} to {}", pair.from.text().unwrap_or("?"), pair.to.text().unwrap_or("?"));
         match pair.cuda_can_access.known() {

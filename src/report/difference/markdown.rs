@@ -19,7 +19,8 @@ pub(super) fn write(difference: &Difference<'_>, out: &mut dyn Write) -> io::Res
         Verdict::Incomplete => ("❔", "Incomplete"),
     };
     let changed = difference.rules();
-    let (before, after) = (code(difference.before.reference), code(difference.after.reference));
+    let before = code(difference.before.reference);
+    let after = code(difference.after.reference);
     let mut text = MarkdownText::default();
     text.section(&format!(
         "### {mark} {word}: {after} compared with {before}\n\n{}\n\n",
@@ -43,7 +44,8 @@ pub(super) fn write(difference: &Difference<'_>, out: &mut dyn Write) -> io::Res
 /// What happened to a rule, collapsed: the finding and, if it is new, its reason and fix.
 fn rule(changed: &ChangedRule<'_>) -> String {
     let rule = changed.after.rule;
-    let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
+    let before = changed.before.outcome.name();
+    let after = changed.after.outcome.name();
     let (mark, word) = match changed.kind() {
         ChangeKind::New => (severity_mark(rule.severity), format!("new {}", rule.severity.name())),
         ChangeKind::Fixed => ("✅", "fixed".to_owned()),
@@ -53,7 +55,8 @@ fn rule(changed: &ChangedRule<'_>) -> String {
     let found = code(message(changed));
     let body = match changed.after.outcome.finding() {
         Some(finding) if changed.kind() == ChangeKind::New => {
-            let (why, fix) = (fix_text::one_line(&rule.why), fix_text::markdown(&finding.fix));
+            let why = fix_text::one_line(&rule.why);
+            let fix = fix_text::markdown(&finding.fix);
             format!("{found}\n\n**Why:** {why}\n\n**Fix:**\n\n{fix}")
         }
         _ => found,

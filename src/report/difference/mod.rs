@@ -106,7 +106,8 @@ fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
         ChangeKind::Changed => ("changed", AnsiColor::Yellow),
     };
     let rule = changed.after.rule;
-    let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
+    let before = changed.before.outcome.name();
+    let after = changed.after.outcome.name();
     // The words say how a new and a fixed rule changed.
     let states = if changed.kind() == ChangeKind::Changed && before != after {
         format!("{before} → {after}: ")

@@ -115,7 +115,8 @@ fn by_rule(survey: &Survey, numbers: &[usize]) -> Markup {
             None => rules.push((finding, vec![finding])),
         }
     }
-    let (mut used, mut left_out) = (0, 0);
+    let mut used = 0;
+    let mut left_out = 0;
     let mut written = Vec::new();
     for (first, all) in &rules {
         let markup = rule(first, all, numbers);

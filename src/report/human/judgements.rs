@@ -107,7 +107,8 @@ fn failure(
 /// Writes what follows from the findings of one rule: other findings by their messages, missing answers by their number.
 fn consequences(causes: &[&JudgementEntry<'_>], entries: &[JudgementEntry<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let Some(cause) = causes.first() else { return Ok(()) };
-    let (mut messages, mut unanswered) = (Vec::new(), BTreeSet::new());
+    let mut messages = Vec::new();
+    let mut unanswered = BTreeSet::new();
     for entry in entries {
         let Outcome::Consequence(consequence) = entry.outcome else { continue };
         match &consequence.problem {

@@ -113,7 +113,8 @@ fn torch(facts: &Facts) -> String {
 
 /// The NCCL that torch, or the subject, would load. If both its version and its path lack a value, they lack it for the same reason.
 fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
-    let (version, path) = (facts.view(&key::NCCL_LOADED_VERSION), facts.view(&key::NCCL_LOADED_PATH));
+    let version = facts.view(&key::NCCL_LOADED_VERSION);
+    let path = facts.view(&key::NCCL_LOADED_PATH);
     let told = match (version.value(), path.value()) {
         (None, None) => fact_text(path),
         (Some(_), _) => fact_text(version),

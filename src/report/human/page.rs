@@ -86,7 +86,8 @@ impl<'a> Page<'a> {
         text: &str,
         (end, look): (&str, anstyle::Style),
     ) -> io::Result<()> {
-        let (text, end) = (clean(text), clean(end));
+        let text = clean(text);
+        let end = clean(end);
         let look = if self.color { look } else { anstyle::Style::new() };
         if indent + branch.width() + text.width() + 2 + end.width() <= self.width {
             return writeln!(self.out, "{:indent$}{branch}{text}: {look}{end}{look:#}", "");

@@ -79,7 +79,8 @@ impl<'a> From<&'a StepRecord> for ProbeStep<'a> {
             StepOutcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
             StepOutcome::Skipped(why) => ("skipped", Some(&**why), None),
         };
-        let (seconds, body) = (step.seconds, step.body());
+        let seconds = step.seconds;
+        let body = step.body();
         let failure = failure.map(|failure| FailedStep { step: &step.name, seconds, failure });
         let nccl = step.has_log().then(|| serde_json::to_value(log(step)).ok()).flatten();
         Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, nccl, failure }

@@ -32,7 +32,8 @@ fn rules() -> RuleSet {
 }
 
 fn on(hosts: &[&str], format: Format, width: usize) -> String {
-    let (image, rules) = (image(), rules());
+    let image = image();
+    let rules = rules();
     let hosts: Vec<Host> = hosts.iter().map(|host| host.parse().unwrap()).collect();
     let facts: Vec<Facts> = hosts.iter().map(|host| good().on(host)).collect();
     let judgements: Vec<Vec<Judgement<'_>>> =

@@ -49,7 +49,8 @@ fn a_page_on_2000_images_has_at_most_2_mb() {
     let judged: Vec<_> = facts.iter().map(|facts| judge(&rules, facts, &ImageNames::default())).collect();
     let mut collection = Collection::new(&[Format::Html], None);
     for number in 0..2000 {
-        let (facts, judgements) = (&facts[number % 3], &judged[number % 3]);
+        let facts = &facts[number % 3];
+        let judgements = &judged[number % 3];
         let reference =
             format!("registry.example:5000/platform/team-{}/training-{number}:2026.11.{number}", number % 40);
         let image = ImageSummary { reference, ..image() };

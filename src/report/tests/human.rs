@@ -57,7 +57,8 @@ fn consequences_are_shown_below_their_cause() {
     let mut judgements = judge(&rules, &Facts::default(), &ImageNames::default());
     judgements[2].outcome = Outcome::Unknown(vec![Gap::new("the step was skipped")]);
     crate::judge::consequences::fold(&mut judgements);
-    let (image, facts) = (image(), Facts::default());
+    let image = image();
+    let facts = Facts::default();
     let mut out = Vec::new();
     let report = report_of(&image, &facts, Some(&judgements));
     Format::Human.write(&[report], &style(80, false), &mut out).unwrap();
@@ -268,7 +269,8 @@ fn an_inspection() {
 
 #[test]
 fn an_inspection_counts_what_is_absent() {
-    let (short, full) = (inspect(&inspected(), &style(80, false)), inspect(&inspected(), &style(80, true)));
+    let short = inspect(&inspected(), &style(80, false));
+    let full = inspect(&inspected(), &style(80, true));
     let absent = full.lines().filter(|line| line.ends_with(" absent")).count();
     let last = short.trim_end().rsplit("\n\n").next().unwrap();
     let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();

@@ -191,7 +191,9 @@ fn the_limits_of_github_are_kept() {
 fn more_images_than_a_file_may_have_are_an_error() {
     let rules = nine_rules();
     let mut collection = Collection::default();
-    let (image, facts, judgements) = (image(), bad(), outcomes(&rules));
+    let image = image();
+    let facts = bad();
+    let judgements = outcomes(&rules);
     for _ in 0..21 {
         collection.add(&[report_of(&image, &facts, Some(&judgements))]);
     }

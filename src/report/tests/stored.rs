@@ -20,7 +20,8 @@ fn json_of(image: &ImageSummary, facts: &Facts, judgements: &[Judgement<'_>]) ->
 /// Renders a report, without the times of the run.
 fn shown(report: &Report<'_>, format: Format) -> String {
     let mut collection = Collection::new(&[format], None);
-    let (mut out, style) = (Vec::new(), style(80, true));
+    let mut out = Vec::new();
+    let style = style(80, true);
     collection.add(std::slice::from_ref(report));
     format.write(std::slice::from_ref(report), &style, &mut out).unwrap();
     collection.name();
@@ -42,7 +43,9 @@ fn presented(json: &[u8], format: Format) -> String {
 #[test]
 fn a_stored_report_is_rendered_like_the_report_itself() {
     let rules = nine_rules();
-    let (image, facts, judgements) = (image(), bad(), outcomes(&rules));
+    let image = image();
+    let facts = bad();
+    let judgements = outcomes(&rules);
     let json = json_of(&image, &facts, &judgements);
     let notices = ["judged by p.yaml".to_owned()];
     let report = Report { notices: &notices, ..report_of(&image, &facts, Some(&judgements)) };

@@ -16,7 +16,8 @@ fn run() -> Collection {
 }
 
 fn shown(format: Format, width: usize) -> String {
-    let (mut out, collection) = (Vec::new(), run());
+    let mut out = Vec::new();
+    let collection = run();
     format.finish(&collection, &Style { brief: true, ..style(width, false) }, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -71,7 +72,9 @@ fn metrics_count_images_and_findings() {
 
 #[test]
 fn rows_hold_no_text_that_controls_a_terminal() {
-    let (rules, facts, image) = (rules(), hostile::hostile_facts(), hostile::hostile_image());
+    let rules = rules();
+    let facts = hostile::hostile_facts();
+    let image = hostile::hostile_image();
     let judgements = judge(&rules, &facts, &ImageNames::default());
     let mut collection = Collection::new(Format::ALL, None);
     collection.add(&[report_of(&image, &facts, Some(&judgements))]);
@@ -88,7 +91,8 @@ fn rows_hold_no_text_that_controls_a_terminal() {
 
 #[test]
 fn a_collection_keeps_what_its_formats_need() {
-    let (rules, facts) = (rules(), bad());
+    let rules = rules();
+    let facts = bad();
     let judgements = judge(&rules, &facts, &ImageNames::default());
     let kept = |format: Format| {
         let mut collection = Collection::new(&[format], None);

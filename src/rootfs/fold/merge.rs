@@ -46,7 +46,8 @@ impl RootFs {
     /// other attributes than containerd, which keeps the lower ones.
     fn overlay_attributes(&mut self, lower: NodeId, upper: NodeId, marks: Option<&Marks>) {
         if marks.is_none_or(|marks| !marks.is_implied || marks.is_described) {
-            let (mode, layer) = (self.node(upper).mode, self.node(upper).layer);
+            let mode = self.node(upper).mode;
+            let layer = self.node(upper).layer;
             let node = self.node_mut(lower);
             (node.mode, node.layer) = (mode, layer);
             self.copy_owner(upper, lower);

@@ -148,7 +148,8 @@ fn new_entries(table: &[u8]) -> Result<LdSoCache<'_>, String> {
         .map(|index| {
             let at = index.checked_mul(NEW_ENTRY).and_then(|at| at.checked_add(NEW_HEADER)).ok_or("it is too large")?;
             let text = |at| string(table, number(at)?);
-            let (low, high) = (number(at + 16)?, number(at + 20)?);
+            let low = number(at + 16)?;
+            let high = number(at + 20)?;
             let processor = if high & !LEVEL_BITS == IS_FOLDER {
                 let index = usize::try_from(low).unwrap_or(usize::MAX);
                 Processor::Folder(folders.get(index).ok_or("an entry refers to an unnamed glibc-hwcaps directory")?)
@@ -176,7 +177,8 @@ fn folders(table: &[u8], extension: u32) -> Result<Vec<&[u8]>, String> {
         if word(table, header)? != FOLDER_NAMES {
             continue;
         }
-        let (begin, size) = (word(table, header + 8)?, word(table, header + 12)?);
+        let begin = word(table, header + 8)?;
+        let size = word(table, header + 12)?;
         let offsets = (begin..begin.saturating_add(size)).step_by(4);
         return offsets
             .map(|offset| {
@@ -194,7 +196,8 @@ fn old_entries(bytes: &[u8], count: u32, strings: usize) -> Result<LdSoCache<'_>
     (0..usize::try_from(count).map_err(|error| error.to_string())?)
         .map(|index| {
             let at = 16 + index * 12;
-            let (soname, path) = (string(strings, number(at + 4)?)?, string(strings, number(at + 8)?)?);
+            let soname = string(strings, number(at + 4)?)?;
+            let path = string(strings, number(at + 8)?)?;
             Ok(CacheEntry { flags: number(at)?, soname, path, processor: Processor::Any })
         })
         .collect::<Result<_, _>>()

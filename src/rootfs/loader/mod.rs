@@ -133,7 +133,8 @@ impl<'a> Loader<'a> {
     /// that loaded it, and the objects that are already mapped.
     pub fn find(self: &Rc<Self>, soname: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
         let found = |level| Process::around(self, level, origin, object).bound(soname, 0);
-        let (low, high) = (found(CpuLevel::V3)?, found(CpuLevel::V4)?);
+        let low = found(CpuLevel::V3)?;
+        let high = found(CpuLevel::V4)?;
         if low != high {
             return Err(Gap::new(format!("{soname}: the file depends on the CPU level"))
                 .settled_by("libraries in glibc-hwcaps directories are for some CPU levels only"));

@@ -391,7 +391,8 @@ impl<'a> Process<'a> {
                 let gives = &giver.elf.version_gives;
                 let missing = need.versions.iter().find(|version| !gives.is_empty() && !gives.contains(version));
                 if let Some(version) = missing {
-                    let (giver, object) = (escape(&giver.opened), escape(&object.opened));
+                    let giver = escape(&giver.opened);
+                    let object = escape(&object.opened);
                     let why = format!("{giver}: version `{version}' not found (required by {object})");
                     return Err(Stop::Fails(why));
                 }

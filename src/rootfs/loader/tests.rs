@@ -57,7 +57,9 @@ fn order_of_the_search() {
         ("usr/lib/libx.so", 62),
     ]);
     let path = &["$ORIGIN/../../nccl/lib"];
-    let (rpath, runpath, none) = (object(path, &[], 62), object(&[], path, 62), object(&[], &[], 62));
+    let rpath = object(path, &[], 62);
+    let runpath = object(&[], path, 62);
+    let none = object(&[], &[], 62);
     let both = object(&["/usr/lib"], path, 62);
     assert_eq!(find(&all, Some("/env"), &rpath), "/opt/nccl/lib/libx.so by DT_RPATH $ORIGIN/../../nccl/lib");
     assert_eq!(find(&all, Some("/env"), &runpath), "/env/libx.so by LD_LIBRARY_PATH /env");

@@ -20,7 +20,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         self.depth -= 1;
         let Some(Frame::Function { returned, locals }) = self.frames.pop() else { return flow };
         let gap = self.gap(0, "only a shell can determine where a function returns");
-        let (ends, mut returned) = (flow == Flow::Exit, returned.into_iter());
+        let ends = flow == Flow::Exit;
+        let mut returned = returned.into_iter();
         if ends && let Some(first) = returned.next() {
             self.ended.push(std::mem::replace(state, first).started);
         } else if ends {

@@ -58,7 +58,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         pattern: &Word,
         word: &Word,
     ) -> Result<Option<String>, Gap> {
-        let (pattern, word) = (self.pattern(state, pattern)?, self.value(state, word)?);
+        let pattern = self.pattern(state, pattern)?;
+        let word = self.value(state, word)?;
         // A sign in front binds the pattern to an end, and `&` in the word may stand for the match.
         if matches!(pattern.first(), None | Some(('#' | '%', false))) || word.contains('&') {
             return Ok(None);

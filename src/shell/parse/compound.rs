@@ -63,7 +63,8 @@ impl Parser {
     }
 
     fn conditional(&mut self) -> Parsed<Construct> {
-        let (mut arms, mut otherwise) = (Vec::new(), Vec::new());
+        let mut arms = Vec::new();
+        let mut otherwise = Vec::new();
         while self.take("if") && arms.is_empty() || self.take("elif") {
             let condition = self.list(&["then"])?;
             self.expect("then")?;

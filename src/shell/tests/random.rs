@@ -71,7 +71,8 @@ impl Generator {
 
     fn condition(&mut self) -> String {
         // bash 5.2 matches no pattern with the word `${A-""}x` of `case`, so that word is a simple one.
-        let (one, two) = (self.pick(&["a", "$A", "\"$B\"", "${C:-b}"]).to_owned(), self.word(1));
+        let one = self.pick(&["a", "$A", "\"$B\"", "${C:-b}"]).to_owned();
+        let two = self.word(1);
         match self.below(9) {
             0 => format!("[ -z \"{}\" ]", ["$A", "$B", "${C:-}", ""][self.below(4)]),
             1 => format!("[ -n \"${}\" ]", self.name()),
@@ -86,11 +87,13 @@ impl Generator {
     }
 
     fn statement(&mut self, depth: usize) -> String {
-        let (name, word) = (self.name(), self.word(1));
+        let name = self.name();
+        let word = self.word(1);
         if depth == 0 {
             return format!("{name}={word}");
         }
-        let (one, two) = (self.statement(depth - 1), self.statement(depth - 1));
+        let one = self.statement(depth - 1);
+        let two = self.statement(depth - 1);
         match self.below(20) {
             0 => format!("if {}; then {one}; else {two}; fi", self.condition()),
             1 => format!("if {}; then {one}; elif {}; then {two}; fi", self.condition(), self.condition()),
@@ -144,7 +147,8 @@ fn computed(shell: &str, script: &str) -> Vec<String> {
 
 #[test]
 fn known_values_are_those_of_real_shells() {
-    let (mut known, mut all) = (0, 0);
+    let mut known = 0;
+    let mut all = 0;
     for (shell, kind) in [("/bin/dash", ShellKind::Posix), ("/bin/bash", ShellKind::Bash)] {
         if !Path::new(shell).exists() {
             continue;

@@ -45,7 +45,8 @@ const fn is_negative(value: u64, bits: u32) -> bool {
 
 /// `left + right + carry`. A difference is a sum with the complement.
 fn add(left: u64, right: u64, carry: bool, bits: u32) -> (u64, ArmFlags) {
-    let (left, right) = (cut(left, bits), cut(right, bits));
+    let left = cut(left, bits);
+    let right = cut(right, bits);
     let wide = u128::from(left) + u128::from(right) + u128::from(carry);
     let result = cut(left.wrapping_add(right).wrapping_add(u64::from(carry)), bits);
     let overflow = is_negative((left ^ result) & (right ^ result), bits);
@@ -69,13 +70,16 @@ fn shift(kind: u32, value: u64, by: u32, bits: u32) -> u64 {
 
 /// `DecodeBitMasks` (J1.1.3): a run of ones, rotated and repeated. `None` if the fields are reserved.
 fn bit_mask(word: ArmInstruction, bits: u32) -> Option<u64> {
-    let (n, rotate, ones) = (word.bits(22, 1), word.bits(16, 6), word.bits(10, 6));
+    let n = word.bits(22, 1);
+    let rotate = word.bits(16, 6);
+    let ones = word.bits(10, 6);
     let length = (n << 6 | (!ones & 0x3f)).checked_ilog2().filter(|length| *length > 0)?;
     let size = 1 << length;
     if size > bits {
         return None;
     }
-    let (ones, rotate) = (ones & (size - 1), rotate & (size - 1));
+    let ones = ones & (size - 1);
+    let rotate = rotate & (size - 1);
     if ones == size - 1 {
         return None;
     }
@@ -95,7 +99,8 @@ impl Arm {
 
     pub(super) fn immediate(&mut self, word: ArmInstruction, here: u64) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
-        let (target, source) = (word.register(0), word.register(5));
+        let target = word.register(0);
+        let source = word.register(5);
         match word.bits(23, 3) {
             // ADR, ADRP
             0b000 | 0b001 => {
@@ -136,7 +141,8 @@ impl Arm {
             0b110 => self.bit_field(word)?,
             // EXTR
             0b111 => {
-                let (low, by) = (cut(self.get(word.register(16)), bits), word.bits(10, 6) % bits);
+                let low = cut(self.get(word.register(16)), bits);
+                let by = word.bits(10, 6) % bits;
                 let high = self.get(source);
                 let value = if by == 0 { low } else { low >> by | high << (bits - by) };
                 self.set(target, cut(value, bits));
@@ -148,11 +154,13 @@ impl Arm {
 
     fn bit_field(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
-        let (rotate, last) = (word.bits(16, 6), word.bits(10, 6));
+        let rotate = word.bits(16, 6);
+        let last = word.bits(10, 6);
         if rotate >= bits || last >= bits {
             return Err(not_understood(word));
         }
-        let (target, source) = (word.register(0), cut(self.get(word.register(5)), bits));
+        let target = word.register(0);
+        let source = cut(self.get(word.register(5)), bits);
         // Either extracts the field from the source, or inserts it at a position.
         let (field, length, place) =
             if last >= rotate { (source >> rotate, last - rotate + 1, 0) } else { (source, last + 1, bits - rotate) };
@@ -197,8 +205,11 @@ impl Arm {
 
     pub(super) fn registers(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
-        let (target, first, second) = (word.register(0), word.register(5), word.register(16));
-        let (left, right) = (self.get(first), self.get(second));
+        let target = word.register(0);
+        let first = word.register(5);
+        let second = word.register(16);
+        let left = self.get(first);
+        let right = self.get(second);
         if word.matches(0x1f00_0000, 0x0a00_0000) {
             // AND, BIC, ORR, ORN, EOR, EON, ANDS, BICS of a shifted register
             let right = shift(word.bits(22, 2), right, word.bits(10, 6) % bits, bits);

@@ -43,7 +43,8 @@ impl Arm {
 
     /// LDP, STP, LDPSW: with an offset, or pre- or post-indexed.
     fn pair(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
-        let (is_vector, is_load) = (word.bit(26), word.bit(22));
+        let is_vector = word.bit(26);
+        let is_load = word.bit(22);
         let (bytes, signed) = match (is_vector, word.bits(30, 2)) {
             (true, size @ 0..=2) => (4 << size, 0),
             (false, 0) => (4, 0),
@@ -137,7 +138,8 @@ impl Arm {
     fn exclusive(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let size = 1 << word.bits(30, 2);
         let address = self.base(word);
-        let (target, status) = (word.register(0), word.register(16));
+        let target = word.register(0);
+        let status = word.register(16);
         match (word.bit(23), word.bit(21), word.bit(22)) {
             (_, false, true) => {
                 let value = memory.load(address, size)?;
@@ -193,7 +195,8 @@ impl Arm {
 
 /// Meaning of the fields `size`, `V` and `opc`; `None` for a prefetch.
 fn single(word: ArmInstruction) -> Result<Option<Transfer>, ExecutionError> {
-    let (size, kind) = (word.bits(30, 2), word.bits(22, 2));
+    let size = word.bits(30, 2);
+    let kind = word.bits(22, 2);
     let transfer = Transfer {
         register: word.register(0),
         is_vector: word.bit(26),

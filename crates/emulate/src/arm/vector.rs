@@ -26,7 +26,8 @@ impl Arm {
     }
 
     pub(super) fn simd(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
-        let (first, second) = (self.vector_of(word.register(5)), self.vector_of(word.register(16)));
+        let first = self.vector_of(word.register(5));
+        let second = self.vector_of(word.register(16));
         if word.matches(0x9ff8_0400, 0x0f00_0400) {
             // MOVI, MVNI
             let value = constant(word).ok_or_else(|| not_understood(word))?;
@@ -95,7 +96,8 @@ impl Arm {
 /// `AdvSIMDExpandImm` (J1.1.3), without the forms for floating-point numbers and trailing ones.
 fn constant(word: ArmInstruction) -> Option<u64> {
     let byte = u64::from(word.bits(16, 3) << 5 | word.bits(5, 5));
-    let (mode, inverted) = (word.bits(12, 4), word.bit(29));
+    let mode = word.bits(12, 4);
+    let inverted = word.bit(29);
     let value = match mode {
         0b0000 | 0b0010 | 0b0100 | 0b0110 => (byte << (mode * 4)).wrapping_mul(0x0000_0001_0000_0001),
         0b1000 | 0b1010 => (byte << ((mode & 2) * 4)).wrapping_mul(0x0001_0001_0001_0001),

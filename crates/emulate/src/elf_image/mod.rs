@@ -138,8 +138,10 @@ impl<'a> ElfImage<'a> {
         let mut table = vec![0; usize::from(half(&header, 56)) * 56];
         file.read_at(long(&header, 32), &mut table).map_err(failed(FilePart::ProgramHeaders))?;
         for header in table.chunks_exact(56) {
-            let (offset, address) = (long(header, 8), long(header, 16));
-            let (in_file, in_memory) = (long(header, 32), long(header, 40));
+            let offset = long(header, 8);
+            let address = long(header, 16);
+            let in_file = long(header, 32);
+            let in_memory = long(header, 40);
             match word(header, 0) {
                 1 => {
                     let executable = word(header, 4) & 1 == 1;
@@ -211,7 +213,8 @@ impl<'a> ElfImage<'a> {
         let mut relocations = Vec::new();
         for (table, size) in [(tag::RELA, tag::RELASZ), (tag::JMPREL, tag::PLTRELSZ)] {
             for entry in self.table(table, size)?.chunks_exact(24) {
-                let (info, addend) = (long(entry, 8), long(entry, 16));
+                let info = long(entry, 8);
+                let addend = long(entry, 16);
                 let value = target(self.machine, info, addend);
                 relocations.push(Relocation { address: long(entry, 0), value });
             }

@@ -93,7 +93,8 @@ impl ElfImage<'_> {
         let start =
             |index: u32| Ok::<_, ElfError>(offset(table, self.word_at(table.wrapping_add(12 + 8 * u64::from(index)))?));
         // Entries are sorted: takes the last one that is not after the address.
-        let (mut low, mut high) = (0, word(&header, 8));
+        let mut low = 0;
+        let mut high = word(&header, 8);
         while low < high {
             let middle = low + (high - low) / 2;
             if start(middle)? <= place { low = middle + 1 } else { high = middle }

@@ -75,8 +75,9 @@ impl ElfImage<'_> {
         const LONGEST_CHAIN: u32 = 1 << 16;
         if let Some(table) = self.dynamic(tag::GNU_HASH) {
             let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
-            let (buckets, first, bloom) =
-                (self.word_at(table)?, self.word_at(table.wrapping_add(4))?, self.word_at(table.wrapping_add(8))?);
+            let buckets = self.word_at(table)?;
+            let first = self.word_at(table.wrapping_add(4))?;
+            let bloom = self.word_at(table.wrapping_add(8))?;
             let slots = table.wrapping_add(16).wrapping_add(u64::from(bloom) * 8);
             let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
             let start = self.word_at(slots.wrapping_add(u64::from(bucket) * 4))?;

@@ -66,7 +66,8 @@ fn add(left: u64, right: u64, carry: bool, size: usize) -> (u64, X86Flags) {
 
 /// `left - right - borrow`.
 fn subtract(left: u64, right: u64, borrow: bool, size: usize) -> (u64, X86Flags) {
-    let (left, right) = (cut(left, size), cut(right, size));
+    let left = cut(left, size);
+    let right = cut(right, size);
     let result = cut(left.wrapping_sub(right).wrapping_sub(u64::from(borrow)), size);
     let overflow = is_negative((left ^ right) & (left ^ result), size);
     let carry = u128::from(left) < u128::from(right) + u128::from(borrow);

@@ -217,7 +217,8 @@ impl X86 {
                 Ok(())
             }
             Mnemonic::Xchg => {
-                let (left, right) = (self.read(instruction, 0, memory)?, self.read(instruction, 1, memory)?);
+                let left = self.read(instruction, 0, memory)?;
+                let right = self.read(instruction, 1, memory)?;
                 self.write(instruction, right, memory)?;
                 self.set(instruction.op1_register(), left);
                 Ok(())
@@ -267,7 +268,8 @@ impl X86 {
         if count > LARGEST_BLOCK {
             return Err(ExecutionError::LargeMove { count, size });
         }
-        let (mut from, mut to) = (self.get(Register::RSI), self.get(Register::RDI));
+        let mut from = self.get(Register::RSI);
+        let mut to = self.get(Register::RDI);
         for _ in 0..count {
             let value = if is_move { memory.load(from, size)? } else { self.get(Register::RAX) };
             memory.store(to, size, value)?;

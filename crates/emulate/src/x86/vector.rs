@@ -69,7 +69,8 @@ impl X86 {
                 let count = instruction.op_count();
                 let vector = self.operand(instruction, count - 3, 16, memory)?;
                 let value = self.read(instruction, count - 2, memory)?;
-                let (first, second) = (low(&vector), high(&vector));
+                let first = low(&vector);
+                let second = high(&vector);
                 let is_high = instruction.immediate8() & 1 == 1;
                 let result = if is_high { joined(first, value) } else { joined(value, second) };
                 self.put(instruction, &result, 16, is_vex, memory)

@@ -99,7 +99,8 @@ fn expression(random: &mut Rng, depth: u32) -> String {
         };
     }
     let kind = random.choice(TYPES).unwrap();
-    let (left, right) = (expression(random, depth - 1), expression(random, depth - 1));
+    let left = expression(random, depth - 1);
+    let right = expression(random, depth - 1);
     match random.u8(..100) {
         0..50 => {
             let operator = random.choice(["+", "-", "*", "&", "|", "^"]).unwrap();
@@ -140,7 +141,8 @@ fn generated(seed: u64) -> String {
             write!(source, "{kind} {name} = inputs[{}]; ", random.u8(..64)).unwrap();
         }
         let rounds = random.u8(1..9);
-        let (change, sum) = (expression(&mut random, 3), expression(&mut random, 4));
+        let change = expression(&mut random, 3);
+        let sum = expression(&mut random, 4);
         let name = random.choice(["a", "b", "c", "d"]).unwrap();
         writeln!(
             source,

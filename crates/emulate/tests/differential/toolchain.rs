@@ -69,7 +69,8 @@ impl Toolchain {
     #[expect(clippy::disallowed_methods, reason = "what a compiler has just written")]
     pub(crate) fn library(&self, source: &str, options: &[&str]) -> Library {
         let folder = tempfile::tempdir().unwrap();
-        let (code, path) = (folder.path().join("library.cc"), folder.path().join("library.so"));
+        let code = folder.path().join("library.cc");
+        let path = folder.path().join("library.so");
         fs::write(&code, source).unwrap();
         self.compile(&code, &path, &[&["-shared", "-fPIC"], options].concat());
         let bytes = fs::read(&path).unwrap();

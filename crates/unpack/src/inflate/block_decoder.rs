@@ -121,7 +121,8 @@ fn compressed<T: Symbol>(
     limit: usize,
     output: &mut Output<'_, T>,
 ) -> Result<Option<Pause>, InflateError> {
-    let (mut bits, mut at) = (*place, output.at - output.base);
+    let mut bits = *place;
+    let mut at = output.at - output.base;
     let data = part_mut(output.data, output.base..)?;
     let end = data.len().saturating_sub(MARGIN);
     let mut rest;

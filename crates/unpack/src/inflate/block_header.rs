@@ -114,7 +114,8 @@ impl Lengths {
 
     fn fill(&mut self, input: &[u8], bits: &mut BitReader, table: &Table<128>) -> Result<(), InflateError> {
         let wanted = self.literals + self.distances;
-        let (mut at, mut previous) = (0, None);
+        let mut at = 0;
+        let mut previous = None;
         while at < wanted {
             bits.refill(input);
             let entry = table.look(bits.peek());

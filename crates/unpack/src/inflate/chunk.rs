@@ -121,7 +121,8 @@ fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) 
     let mut decoder = BlockDecoder::default();
     let mut symbols = ChunkBuffer::new(buffers.symbols.take(), (MARKER..).take(WINDOW), most);
     let mut bytes: Option<ChunkBuffer<u8>> = None;
-    let (mut to, mut ends) = (from, Vec::new());
+    let mut to = from;
+    let mut ends = Vec::new();
     // Lengths decoded up to `to`.
     let mut whole = (0, 0);
     while to == from || to.bit() < chunk.own * 8 || !to.is_findable(input) {

@@ -205,7 +205,8 @@ impl<const SIZE: usize> Table<SIZE> {
         let words = Codewords::new(lengths, meaning)?;
         self.fill(&words, |table, length| {
             for first in 1..length {
-                let (literals, lengths) = (words.literals(length - first), words.lengths(length - first));
+                let literals = words.literals(length - first);
+                let lengths = words.lengths(length - first);
                 for word in words.literals(first) {
                     word.pair(first, word.entry.before_literal(), literals, table)?;
                     word.pair(first, word.entry.before_length(), lengths, table)?;
@@ -297,7 +298,8 @@ impl Codewords {
         }
         let mut words = Self { words: [Codeword::default(); 320], before: [0; LONGEST + 2] };
         let mut first = [0_u16; LONGEST + 1];
-        let (mut word, mut before) = (0_u32, 0);
+        let mut word = 0_u32;
+        let mut before = 0;
         for (length, &count) in counts.iter().enumerate().skip(1) {
             word <<= 1;
             first[length] = word as u16;

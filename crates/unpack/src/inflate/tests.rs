@@ -77,7 +77,8 @@ fn stretches_are_decoded_ahead() {
         Chunk { bytes, own: CHUNK }
     };
     let decode = |from| chunk::speculate(&chunk(from), MOST, &crate::pool::DecoderBuffers::default()).unwrap();
-    let (first, second) = (decode(CHUNK), decode(2 * CHUNK));
+    let first = decode(CHUNK);
+    let second = decode(2 * CHUNK);
     assert!(first.from.bit() < CHUNK * 8);
     assert_eq!(first.to.rebase(CHUNK), second.from);
 }
@@ -176,7 +177,9 @@ fn the_longest_matches_have_room_behind_literals() {
     let input = encoder.finish().unwrap();
     for room in 1..600 {
         let mut data = vec![0_u8; WINDOW + room + MARGIN];
-        let (mut at, mut base, mut unpacked) = (WINDOW, WINDOW, Vec::new());
+        let mut at = WINDOW;
+        let mut base = WINDOW;
+        let mut unpacked = Vec::new();
         let mut decoder = BlockDecoder::default();
         decoder.go(&input, 0);
         loop {

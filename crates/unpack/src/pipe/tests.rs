@@ -42,7 +42,8 @@ fn blocks_begin_with_the_end_of_the_one_before() {
 #[test]
 fn a_reader_sees_every_byte_once_and_so_does_who_watches() {
     for length in lengths() {
-        let (bytes, mut seen) = (noise(length), Vec::new());
+        let bytes = noise(length);
+        let mut seen = Vec::new();
         let watch = |some: &[u8]| {
             seen.extend_from_slice(some);
             Ok(())

@@ -15,7 +15,8 @@ fn here() -> impl FnOnce(&DecoderBuffers) -> ThreadId + Send + 'static {
 fn with_few_threads_who_reads_is_one_of_them() {
     assert_eq!([1, 2, 3, 4, 8].map(|threads| pool(threads).threads()), [0, 1, 2, 4, 8]);
     let pool = pool(2);
-    let (first, second) = (pool.run_ahead(here()), pool.run_ahead(here()));
+    let first = pool.run_ahead(here());
+    let second = pool.run_ahead(here());
     // A thread takes the second job and leaves the first.
     assert_ne!(second.done.recv().unwrap(), thread::current().id());
     assert_eq!(first.poll(), Poll::Pending);
@@ -36,7 +37,8 @@ fn only_what_is_less_work_where_it_is_read_is_left() {
 fn a_job_is_taken_back_until_somebody_has_begun_it() {
     let pool = pool(2);
     let left = pool.run_ahead(here());
-    let (told, tell) = (channel(), channel());
+    let told = channel();
+    let tell = channel();
     let begun = pool.run_ahead(move |_| {
         told.0.send(()).unwrap();
         tell.1.recv().unwrap();
@@ -52,7 +54,8 @@ fn a_job_is_taken_back_until_somebody_has_begun_it() {
 #[test]
 fn who_waits_may_help() {
     let pool = pool(2);
-    let (told, tell) = (channel(), channel());
+    let told = channel();
+    let tell = channel();
     let begun = pool.run(move |_| {
         told.0.send(()).unwrap();
         tell.1.recv().unwrap();

@@ -47,9 +47,11 @@ impl SequentialDecoder {
             // then accepts larger blocks, longer distances and a larger window than it should. So it gets no room at first.
             let some = if self.begin.is_empty() { head(bytes) } else { bytes };
             let room = if self.is_begun { &mut *buffer } else { &mut [] };
-            let (mut input, mut output) = (InBuffer::around(some), OutBuffer::around(room));
+            let mut input = InBuffer::around(some);
+            let mut output = OutBuffer::around(room);
             let decoded = self.decoder.run(&mut input, &mut output);
-            let (taken, given) = (input.pos(), output.pos());
+            let taken = input.pos();
+            let given = output.pos();
             self.begin.extend(bytes.iter().take(taken.min(LONGEST - self.begin.len())));
             self.content += given as u64;
             let is_stuck = taken == 0 && !bytes.is_empty();
@@ -102,9 +104,11 @@ pub(super) fn decode(frames: &[u8], window_log: u32, bytes: &mut Vec<u8>) -> io:
 fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
     bytes.reserve_exact(CONTENT);
-    let (mut input, mut output) = (InBuffer::around(frames), OutBuffer::around(bytes));
+    let mut input = InBuffer::around(frames);
+    let mut output = OutBuffer::around(bytes);
     // Start of the frame, in both.
-    let (mut hint, mut begin) = (0, (0, 0));
+    let mut hint = 0;
+    let mut begin = (0, 0);
     while hint != 0 || input.pos() < frames.len() {
         let before = (input.pos(), output.pos());
         hint = if hint == 0 {

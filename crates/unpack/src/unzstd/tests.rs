@@ -47,7 +47,8 @@ fn skippable(bytes: &[u8]) -> Vec<u8> {
 /// Frames of about this many bytes, with their content.
 fn frames(seed: u64, count: usize, length: usize) -> (Vec<u8>, Vec<u8>) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut blob, mut content) = (Vec::new(), Vec::new());
+    let mut blob = Vec::new();
+    let mut content = Vec::new();
     for _ in 0..count {
         let bytes = mixture(random.u64(..), random.usize(..=2 * length));
         match random.u8(..8) {
@@ -68,7 +69,8 @@ fn pool(threads: usize) -> Option<Pool> {
 
 /// The bytes that are returned before the end or an error.
 fn read(mut from: impl Read) -> (Vec<u8>, io::Result<()>) {
-    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return (bytes, Ok(())),
@@ -96,7 +98,8 @@ fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
         read(decoder)
     };
     let (bytes, end) = decode(blob);
-    let (mut rest, mut is_true) = (blob, true);
+    let mut rest = blob;
+    let mut is_true = true;
     while end.is_ok() && !rest.is_empty() {
         let (frame, behind) = rest.split_at(zstd_safe::find_frame_compressed_size(rest).unwrap());
         let told = zstd_safe::get_frame_content_size(frame).unwrap();
@@ -108,7 +111,8 @@ fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
 
 /// Asserts that both decoders agree: on all bytes, or on the error and the bytes that both returned before it.
 fn assert_as_sequentially(blob: &[u8], threads: usize) {
-    let ((bytes, end), (expected, expected_end)) = (unpack(blob, threads), sequentially(blob));
+    let (bytes, end) = unpack(blob, threads);
+    let (expected, expected_end) = sequentially(blob);
     match (end, expected_end) {
         (Ok(()), Ok(())) => assert!(bytes == expected),
         (Err(error), Err(expected_error)) => {
@@ -158,7 +162,8 @@ fn frames_are_decoded_ahead_and_nothing_is_held_afterwards() {
 #[test]
 fn a_batch_has_no_more_than_it_may() {
     // Frames without a declared size, of zeros, and of noise.
-    let (zeros, noise) = (frame(&vec![0; 100_000], 1, false, true), frame(&mixture(1, 45_000), 1, true, false));
+    let zeros = frame(&vec![0; 100_000], 1, false, true);
+    let noise = frame(&mixture(1, 45_000), 1, true, false);
     let blob = [zeros.repeat(20), noise.repeat(20)].concat();
     let mut input = FrameReader::new(&*blob);
     let mut batches = 0;

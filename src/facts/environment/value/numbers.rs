@@ -10,7 +10,8 @@ const STOPS: &str = "PyTorch stops with `Invalid value for environment variable`
 /// A number, and the range outside which NCCL clamps, ignores or rejects it.
 pub(super) fn number(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
     unlike(value).map(Misreading::ignored).or_else(|| {
-        let (number, (least, most)) = (strtoll(value).number?, range?);
+        let number = strtoll(value).number?;
+        let (least, most) = range?;
         let what = || Misreading::ignored(format!("{number} is not between {least} and {most}"));
         (!(least..=most).contains(&number)).then(what)
     })
@@ -44,7 +45,8 @@ pub(super) fn one(value: &str) -> Option<Misreading> {
 pub(super) fn threads(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
     const WARP: i64 = 32;
     unlike(value).map(Misreading::ignored).or_else(|| {
-        let (number, (least, most)) = (strtoll(value).number?, range?);
+        let number = strtoll(value).number?;
+        let (least, most) = range?;
         let is_fit = number <= 0 || (number % WARP == 0 && (least..=most).contains(&number));
         let what = || format!("{number} is not a multiple of {WARP} between {least} and {most}");
         (!is_fit).then(|| Misreading::ignored(what()))
@@ -56,7 +58,9 @@ pub(super) fn threads(value: &str, range: Option<(i64, i64)>) -> Option<Misreadi
 pub(super) fn buffer(value: &str, unit: Option<i64>, range: Option<(i64, i64)>) -> Option<Misreading> {
     const DEFAULT: i64 = -2;
     let broken = || {
-        let (number, unit, (least, _)) = (strtoll(value).number?, unit?, range?);
+        let number = strtoll(value).number?;
+        let unit = unit?;
+        let (least, _) = range?;
         let size = number & 0xFFFF_FFFF;
         let is_negative = size > i64::from(i32::MAX);
         let is_fit = number == DEFAULT || (!is_negative && size >= least && size % unit == 0);

@@ -85,7 +85,8 @@ fn compare(python: &str, seed: u64) -> usize {
 
 /// The tree as an image in which it has the same path as here.
 fn image_of(tree: &PythonTree) -> RootFs {
-    let (limits, cancel) = (Limits::default(), Cancel::default());
+    let limits = Limits::default();
+    let cancel = Cancel::default();
     let jobs = TreeJobs { threads: NonZeroUsize::MIN, limits: &limits, meter: &NoProgress, cancel: &cancel };
     let mut scan = scan_folder(tree.root(), jobs).unwrap();
     let place = ImagePath::from(tree.root().to_str().unwrap());

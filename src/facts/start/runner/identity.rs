@@ -104,8 +104,11 @@ fn reset(runner: &Runner<'_>, child: &mut ShellState) {
 
 /// `su [OPTIONS] [-] [USER [ARGUMENTS]]`, whose options may follow the user.
 fn su(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
-    let (mut command, mut shell, mut user) = (None, None, None);
-    let (mut is_login, mut keeps) = (false, false);
+    let mut command = None;
+    let mut shell = None;
+    let mut user = None;
+    let mut is_login = false;
+    let mut keeps = false;
     let mut arguments: Vec<Field> = Vec::new();
     while !words.rest().is_empty() {
         if words.peek() == Some("-") {
@@ -163,7 +166,9 @@ fn login_shell(runner: &Runner<'_>, user: &str) -> String {
 }
 
 fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
-    let (mut user, mut keeps, mut is_login) = ("root".to_owned(), false, false);
+    let mut user = "root".to_owned();
+    let mut keeps = false;
+    let mut is_login = false;
     let mut child = state.child(ShellKind::Posix, "");
     while let Some(option) = words.option(&SUDO)? {
         match option.name {

@@ -23,7 +23,9 @@ pub(super) fn run(
 ) -> Outcome {
     let mut words = Words::new(rest);
     let mut child = state.child(ShellKind::Posix, "");
-    let (mut is_module, mut is_outside, mut other) = (false, false, None);
+    let mut is_module = false;
+    let mut is_outside = false;
+    let mut other = None;
     let mut place = String::new();
     let none = OptionTable::Valued("");
     while let Some(option) = words.option(if tool == "uv" { &UV_RUN } else { &none })? {

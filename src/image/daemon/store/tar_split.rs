@@ -168,7 +168,8 @@ pub(super) mod tests {
 
     fn split(lines: &str, fill: impl Fn(&Path)) -> (tempfile::TempDir, TarSplit) {
         let folder = tempfile::tempdir().unwrap();
-        let (record_path, content) = (folder.path().join("tar-split.json.gz"), folder.path().join("diff"));
+        let record_path = folder.path().join("tar-split.json.gz");
+        let content = folder.path().join("diff");
         record(&record_path, lines);
         fs::create_dir(&content).unwrap();
         fill(&content);

@@ -41,7 +41,8 @@ impl StoreOnDisk {
     fn docker() -> Self {
         use base64::Engine as _;
 
-        let (root, tar) = (tempfile::tempdir().unwrap(), layer());
+        let root = tempfile::tempdir().unwrap();
+        let tar = layer();
         let diff_id = digest_of(&tar);
         let config = format!(
             r#"{{"architecture":"amd64","os":"linux","rootfs":{{"type":"layers","diff_ids":["{diff_id}"]}},
@@ -65,7 +66,8 @@ impl StoreOnDisk {
     }
 
     fn containerd() -> Self {
-        let (root, tar) = (tempfile::tempdir().unwrap(), layer());
+        let root = tempfile::tempdir().unwrap();
+        let tar = layer();
         let blobs = root.path().join("containerd/daemon/io.containerd.content.v1.content/blobs/sha256");
         let add = |bytes: &[u8]| {
             let digest = digest_of(bytes);
@@ -151,7 +153,8 @@ fn what_cannot_be_read_is_exported() {
 
 #[test]
 fn a_known_image_needs_neither_store_nor_export() {
-    let (store, folder) = (StoreOnDisk::docker(), tempfile::tempdir().unwrap());
+    let store = StoreOnDisk::docker();
+    let folder = tempfile::tempdir().unwrap();
     let cache = cache(folder.path());
     store.load(&cache).unwrap();
     let config = store.root.path().join("image/overlay2/imagedb/content/sha256").join(store.id.hex());
@@ -165,7 +168,8 @@ fn a_known_image_needs_neither_store_nor_export() {
 
 #[test]
 fn an_export_makes_an_image_known() {
-    let (tar, folder) = (layer(), tempfile::tempdir().unwrap());
+    let tar = layer();
+    let folder = tempfile::tempdir().unwrap();
     let diff_id = digest_of(&tar);
     let config =
         format!(r#"{{"architecture":"amd64","os":"linux","rootfs":{{"type":"layers","diff_ids":["{diff_id}"]}}}}"#);
@@ -181,7 +185,8 @@ fn an_export_makes_an_image_known() {
         archive.append_data(&mut header, name, Cursor::new(bytes)).unwrap();
     }
     let archive = archive.into_inner().unwrap();
-    let (image, known) = (format!(r#"{{"Id":"{id}"}}"#), id.clone());
+    let image = format!(r#"{{"Id":"{id}"}}"#);
+    let known = id.clone();
     let fake = Fake::new("1.47", move |target, stream| match target {
         _ if target.ends_with("/info") => respond(stream, "200 OK", b"{}"),
         _ if target.ends_with("/json") => respond(stream, "200 OK", image.as_bytes()),

@@ -165,7 +165,10 @@ fn a_blocked_registry_may_have_mirrors() {
 #[test]
 fn later_files_replace_tables_of_the_same_prefix() {
     let at = |host: &str| format!("[[registry]]\nprefix = 'r.com'\nlocation = '{host}'\n");
-    let (main, one, two, user) = (at("main.com"), at("one.com"), at("two.com"), at("user.com"));
+    let main = at("main.com");
+    let one = at("one.com");
+    let two = at("two.com");
+    let user = at("user.com");
     let mut files = vec![("registries.conf", &*main)];
     let place = |files: &[(&str, &str)]| places(&config(files).unwrap(), "r.com/i:1").remove(0);
     assert_eq!(place(&files), "main.com/i:1");

@@ -34,7 +34,8 @@ fn a_blob_resumes_after_a_broken_connection() {
 #[test]
 fn a_server_without_ranges_sends_the_blob_again() {
     let bytes = data();
-    let (sent, tries) = (bytes.clone(), AtomicUsize::new(0));
+    let sent = bytes.clone();
+    let tries = AtomicUsize::new(0);
     let server = Server::start(move |ask| {
         let reply = Reply::new(200, &sent);
         let first = ask.path != "/v2/" && tries.fetch_add(1, Ordering::SeqCst) == 0;

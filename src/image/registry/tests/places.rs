@@ -21,7 +21,8 @@ fn serving(repositories: &'static [&'static str]) -> Server {
 /// Opens an image under a `registries.conf`.
 fn pull(conf: &str, name: &str, login: Option<(&str, &str)>) -> Result<Registry, String> {
     let folder = tempfile::tempdir().unwrap();
-    let (file, authfile) = (folder.path().join("registries.conf"), folder.path().join("auth.json"));
+    let file = folder.path().join("registries.conf");
+    let authfile = folder.path().join("auth.json");
     fs::write(&file, conf).unwrap();
     let auths = login.map_or_else(|| "{}".to_owned(), |(host, entry)| format!(r#"{{"auths": {{"{host}": {entry}}}}}"#));
     fs::write(&authfile, auths).unwrap();
@@ -36,7 +37,8 @@ fn pull(conf: &str, name: &str, login: Option<(&str, &str)>) -> Result<Registry,
 
 #[test]
 fn a_mirror_answers_and_nothing_else_is_contacted() {
-    let (mirror, primary) = (serving(&["hub/library/debian"]), serving(&["library/debian"]));
+    let mirror = serving(&["hub/library/debian"]);
+    let primary = serving(&["library/debian"]);
     let conf = format!(
         "[[registry]]\nprefix = 'docker.io'\nlocation = '{}'\n[[registry.mirror]]\nlocation = '{}/hub'",
         primary.host(),
@@ -65,7 +67,8 @@ fn the_registry_of_the_name_is_no_other_place() {
 
 #[test]
 fn a_blocked_registry_is_not_contacted() {
-    let (mirror, primary) = (serving(&[]), serving(&["a/b"]));
+    let mirror = serving(&[]);
+    let primary = serving(&["a/b"]);
     let (host, name) = (primary.host(), format!("{}/a/b:1", primary.host()));
     let conf = format!(
         "\n[[registry]]\nlocation = '{host}'\nblocked = true\n[[registry.mirror]]\nlocation = '{}'",

@@ -98,7 +98,9 @@ impl Server {
         let server = Self { host: host.clone(), asked: Arc::clone(&asked), listener: Arc::clone(&listener) };
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (handler, asked, host) = (Arc::clone(&handler), Arc::clone(&asked), host.clone());
+                let handler = Arc::clone(&handler);
+                let asked = Arc::clone(&asked);
+                let host = host.clone();
                 if Arc::strong_count(&listener) == 1 {
                     return;
                 }

@@ -246,7 +246,8 @@ impl Checker<'_> {
         left: (&IdedExpr, &ValueKind),
         right: (&IdedExpr, &ValueKind),
     ) -> Result<ValueKind, ConditionError> {
-        let (one, other) = (left.1, right.1);
+        let one = left.1;
+        let other = right.1;
         if one.is_number() && other.is_number() || (one, other) == (&ValueKind::Version, &ValueKind::Version) {
             return Ok(ValueKind::Bool);
         }

@@ -116,7 +116,8 @@ fn bounded(source: &str) -> Result<(), ConditionError> {
         let what = format!("the condition is too long: {} bytes, at most {LENGTH} are allowed", source.len());
         return Err(ConditionError { part: 0..1, what, help: Some("split it into several rules".to_owned()) });
     }
-    let (mut depth, mut quote) = (0_usize, None);
+    let mut depth = 0_usize;
+    let mut quote = None;
     for (at, character) in source.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,

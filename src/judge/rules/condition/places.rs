@@ -37,7 +37,8 @@ impl Places {
             };
         };
         let place = |number: u32| bytes(source, usize::try_from(number).unwrap_or_default());
-        let (start, stop) = (place(start), place(stop.saturating_add(1)));
+        let start = place(start);
+        let stop = place(stop.saturating_add(1));
         match &expression.expr {
             Expr::Call(call) if source.get(..start).is_some_and(|before| before.ends_with(&call.func_name)) => {
                 start - call.func_name.len()..stop

@@ -90,7 +90,8 @@ impl FixFilter {
             }
             Self::Index => {
                 let mut numbers = text.split('.');
-                let (major, minor) = (numbers.next()?, numbers.next()?);
+                let major = numbers.next()?;
+                let minor = numbers.next()?;
                 let are_numbers = [major, minor].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
                 return are_numbers.then(|| format!("cu{major}{minor}"));
             }

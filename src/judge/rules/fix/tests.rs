@@ -221,7 +221,8 @@ fn a_fix_names_the_place_of_a_setting() {
         (file("usr/local/bin/start.sh", "line 3, NCCL_X"), "line 3 of /usr/local/bin/start.sh"),
         (file("opt/conda/etc/conda/activate.d/x.sh", "line 1"), "line 1 of /opt/conda/etc/conda/activate.d/x.sh"),
     ];
-    let (mut faults, mut rules) = (String::new(), 0);
+    let mut faults = String::new();
+    let mut rules = 0;
     for rule in RuleSet::builtin().unwrap().iter() {
         // The fixes of these two add variables that nothing sets.
         let is_added = ["cuda/gpu-variables-unset", "cuda/legacy-image"].contains(&&*rule.id);
@@ -252,7 +253,8 @@ fn a_fix_names_the_place_of_a_setting() {
 
 #[test]
 fn the_search_for_foreign_versions_finds_them() {
-    let (facts, backing) = ("torch.cuda.version \"12.8\"\ntorch.nccl_pin \"nvidia-nccl-cu12==2.27.5\"", "since 2.26.2");
+    let facts = "torch.cuda.version \"12.8\"\ntorch.nccl_pin \"nvidia-nccl-cu12==2.27.5\"";
+    let backing = "since 2.26.2";
     for (text, foreign) in [
         ("RUN pip install nvidia-nccl-cu12==2.27.5", vec![]),
         ("whl/cu128 and 2.26.2", vec![]),

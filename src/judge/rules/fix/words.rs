@@ -240,7 +240,8 @@ mod tests {
         let launch = Site::Launch { file: "job.sh".to_owned(), line: Some(4), variable: "NCCL_ALGO".to_owned() };
         let file = Site::File { layer: 0, path: "etc/nccl.conf".into(), within: Some("line 2, NCCL_ALGO".to_owned()) };
         let config = Site::Config("Env NCCL_ALGO".to_owned());
-        let (facts, names) = (Facts::default(), ImageNames::default());
+        let facts = Facts::default();
+        let names = ImageNames::default();
         for (at, is_baked) in [
             (vec![], true),
             (vec![config.clone()], true),

@@ -77,7 +77,8 @@ fn scan() -> LayerScan {
 
 #[test]
 fn an_encoded_scan_decodes_to_itself() {
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     assert_eq!(decode(&encode(&key, &scan()).unwrap(), &key).unwrap(), scan());
 }
@@ -111,7 +112,8 @@ fn scans_of_all_small_worlds_decode_to_themselves() {
 
 #[test]
 fn all_damage_is_detected() {
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let good = encode(&key, &scan()).unwrap();
     assert!(is_whole(&good));
@@ -128,7 +130,8 @@ fn all_damage_is_detected() {
 
 #[test]
 fn a_scan_of_something_else_is_refused() {
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let bytes = encode(&key, &scan()).unwrap();
     let other = Limits { text_file: 5 << 20, ..Limits::default() };
@@ -154,7 +157,8 @@ type Change<'a> = &'a dyn Fn(&mut LayerScan);
 
 #[test]
 fn content_that_no_scan_produces_is_refused() {
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let changed = |change: &dyn Fn(&mut LayerScan)| {
         let mut scan = scan();
@@ -182,12 +186,15 @@ fn content_that_no_scan_produces_is_refused() {
 
 #[test]
 fn hostile_bytes_cannot_exhaust_memory() {
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let refused = |bytes: &[u8]| decode(&sealed(&zstd::encode_all(bytes, 1).unwrap()), &key).unwrap_err();
     let head = |entries, found| {
-        let (digest, scanner) = (blob.digest.clone(), key.scanner().to_string());
-        let (compression, unpacked) = (Compression::None, 1);
+        let digest = blob.digest.clone();
+        let scanner = key.scanner().to_string();
+        let compression = Compression::None;
+        let unpacked = 1;
         let head = EntryHead { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found };
         postcard::to_stdvec(&head).unwrap()
     };
@@ -215,7 +222,8 @@ fn hostile_bytes_cannot_exhaust_memory() {
 proptest! {
     #[test]
     fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..4000_usize, bit in 0..8) {
-        let (blob, limits) = (blob('a'), Limits::default());
+        let blob = blob('a');
+        let limits = Limits::default();
         let key = ScanKey { blob: &blob, limits: &limits };
         // Noise, and a scan with noise in its middle, behind a valid header.
         let good = zstd::decode_all(&encode(&key, &scan()).unwrap()[HEADER..]).unwrap();
@@ -234,7 +242,8 @@ proptest! {
 #[test]
 fn a_layer_of_a_million_files() {
     let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
-    let (blob, limits) = (blob('a'), Limits::default());
+    let blob = blob('a');
+    let limits = Limits::default();
     let key = ScanKey { blob: &blob, limits: &limits };
     let path = |number| format!("usr/lib/python3/dist-packages/package{}/module{number}.py", number / 100);
     let entries = (0..count).map(|number| file(&path(number), number)).collect();

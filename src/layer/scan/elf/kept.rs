@@ -128,7 +128,8 @@ mod tests {
         file.extend(std::iter::repeat_n(0, 70_000));
         file.extend(std::iter::repeat_with(|| random.u8(..)).take(50_000));
         let mut kept = Kept::default();
-        let (mut at, left_out) = (0, 131_072..196_608_u64);
+        let mut at = 0;
+        let left_out = 131_072..196_608_u64;
         while at < file.len() {
             let end = file.len().min(at + random.usize(1..90_000));
             let piece = at as u64..end as u64;

@@ -66,7 +66,8 @@ impl Dynamic<'_> {
     }
 
     fn table(&self, start: u64, size: u64, has_addend: bool) -> Option<RelocationTable> {
-        let (address, size) = (self.value(start)?, self.value(size)?);
+        let address = self.value(start)?;
+        let size = self.value(size)?;
         (address != 0 && size != 0).then_some(RelocationTable { address, size, has_addend })
     }
 

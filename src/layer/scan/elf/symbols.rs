@@ -110,7 +110,9 @@ impl<'a> Dynamic<'a> {
             return word(place, 1).map(u64::from);
         }
         let place = table("DT_GNU_HASH", dynamic::DT_GNU_HASH)?.ok_or("there is no symbol hash table")?;
-        let (buckets, first, bloom) = (word(place, 0)?, word(place, 1)?, word(place, 2)?);
+        let buckets = word(place, 0)?;
+        let first = word(place, 1)?;
+        let bloom = word(place, 2)?;
         let words_of_bloom = u64::from(bloom) * if self.headers.ctx.is_big() { 2 } else { 1 };
         let start = 4 + words_of_bloom;
         let mut last = 0;
@@ -178,7 +180,8 @@ impl NamedSymbol<'_> {
         /// The file's first version beside the base version.
         const FIRST: u16 = 2;
         const HIDDEN: u16 = 0x8000;
-        let (index, is_hidden) = (self.version & !HIDDEN, self.version & HIDDEN != 0);
+        let index = self.version & !HIDDEN;
+        let is_hidden = self.version & HIDDEN != 0;
         match versions.get(index).map(|version| version.name.as_bytes()) {
             // glibc accepts a symbol of an index below 3 for a reference without version.
             Some(name) if !is_hidden || index <= FIRST => SymbolVersion::Default(name),

@@ -248,7 +248,8 @@ fn ranges_that_overlap_are_one() {
 
 #[test]
 fn a_hole_between_containers_is_no_damage() {
-    let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));
+    let one = container(&[(2, 80, 0, 8)]);
+    let two = container(&[(2, 90, 0, 8)]);
     let said = cubins(found(BTreeMap::from([(0, one), (1 << 40, two)])));
     assert!(said.contains("no section headers show which"), "{said}");
     // A hole inside a payload is not damage either.

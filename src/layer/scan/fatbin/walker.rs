@@ -205,7 +205,9 @@ impl FatbinEntry {
     /// Reads a header; `None` if it is invalid, or if the entry exceeds the `room` left for it.
     fn parse(header: &[u8; ENTRY_HEADER], room: u64) -> Option<Self> {
         let number = |at, size| number(header, at, size);
-        let (kind, version, size) = (number(0, 2)?, number(2, 2)?, number(4, 4)?);
+        let kind = number(0, 2)?;
+        let version = number(2, 2)?;
+        let size = number(4, 4)?;
         let length = size.checked_add(number(8, 8)?)?;
         if version != 0x0101 || size < ENTRY_HEADER as u64 || length > room {
             return None;

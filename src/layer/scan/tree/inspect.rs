@@ -87,7 +87,8 @@ pub(super) fn inspect<T: Tree>(
 fn batches<N>(mut files: Vec<ListedFile<N>>) -> Vec<Vec<ListedFile<N>>> {
     files.sort_by_key(|file| file.place);
     let mut batches = Vec::new();
-    let (mut small, mut sum) = (Vec::new(), 0);
+    let mut small = Vec::new();
+    let mut sum = 0;
     for file in files {
         if file.size >= BATCH {
             batches.push((file.size, vec![file]));

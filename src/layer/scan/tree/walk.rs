@@ -23,7 +23,8 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
         found: BTreeMap::new(),
         // A tree holds no tar: another program has unpacked it.
     };
-    let (mut inodes, mut paths) = (BTreeMap::new(), LayerPaths::default());
+    let mut inodes = BTreeMap::new();
+    let mut paths = LayerPaths::default();
     let mut waiting = vec![(ImagePath::root(), tree.root()?)];
     while let Some((folder, node)) = waiting.pop() {
         for found in tree.list(&node)? {

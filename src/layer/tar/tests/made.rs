@@ -216,7 +216,8 @@ fn a_mode_is_reduced_to_its_permission_bits() {
 #[test]
 fn the_owner_is_that_of_the_record_else_of_the_header() {
     let owner = |parts: &[Vec<u8>]| {
-        let (bytes, limits) = (parts.concat(), Limits::default());
+        let bytes = parts.concat();
+        let limits = Limits::default();
         let owner = TarReader::new(bytes.as_slice(), &limits).next_member().unwrap().unwrap().owner.unwrap();
         (owner.user, owner.group)
     };

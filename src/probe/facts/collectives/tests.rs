@@ -21,7 +21,9 @@ fn done() -> StepOutcome {
 }
 
 fn failed(how: &str, kind: Option<&str>, message: &str) -> StepOutcome {
-    let (how, kind, message) = (how.to_owned(), kind.map(ToOwned::to_owned), message.to_owned());
+    let how = how.to_owned();
+    let kind = kind.map(ToOwned::to_owned);
+    let message = message.to_owned();
     StepOutcome::Failed(Box::new(StepFailure { how, kind, message, ..StepFailure::default() }))
 }
 
