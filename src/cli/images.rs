@@ -1,6 +1,6 @@
 //! `check` and `inspect`: process images in their order, several at once.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::facts::explain::explain;
 use crate::image::{self, Image, Request};
 use crate::judge::policy::Baseline;
 use crate::judge::{Rulebook, Verdict};
-use crate::model::{Environment, conceal, open_named};
+use crate::model::{Environment, cause, conceal, open_named};
 use crate::report::{Explanation, Report, ReportRun, Style, Unopened};
 use crate::rootfs::listing;
 
@@ -29,7 +29,7 @@ use super::{CliError, ExitStatus, complain, notice};
 /// `ncclcheck check`.
 pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     let named = command.baseline.take();
-    let stored = named.as_deref().and_then(stored_report).map(report::baseline).transpose()?;
+    let stored = named.as_deref().map(stored_report).transpose()?.flatten().map(report::baseline).transpose()?;
     let known = match &stored {
         Some(stored) => KnownProblems::Stored(stored),
         None if named.is_some() => KnownProblems::FirstImage,
@@ -44,11 +44,15 @@ pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) 
 }
 
 /// The path of a file with JSON, which `--baseline` takes for reports and not for an image.
-fn stored_report(text: &str) -> Option<&Path> {
-    let mut first = [0];
-    let is_json =
-        open_named(Path::new(text)).is_ok_and(|mut file| file.read_exact(&mut first).is_ok() && first == *b"{");
-    is_json.then(|| Path::new(text))
+fn stored_report(text: &str) -> Result<Option<&Path>, CliError> {
+    let path = Path::new(text);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut first = Vec::new();
+    let read = open_named(path).and_then(|file| io::copy(&mut file.take(1), &mut first));
+    read.map_err(|error| CliError::Usage(format!("--baseline {text}: {}", cause(&error))))?;
+    Ok((first == b"{").then_some(path))
 }
 
 /// `ncclcheck inspect`.

@@ -102,7 +102,7 @@ mod tests {
         let lines: Vec<_> =
             cut.map(|(path, command)| format!("{path}: {}", long_options(command, true).join(" "))).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        ncclcheck check: baseline config env fail-on fix format host output platform profile verbose
+        ncclcheck check: config env fail-on fix format host output platform profile verbose
         ncclcheck inspect: caller env explain files format jobs output platform program verbose
         ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
         ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size

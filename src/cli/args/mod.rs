@@ -127,7 +127,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix", "baseline",
+        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present("list")),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
