@@ -28,7 +28,7 @@ fn scan(bytes: &[u8]) -> Result<LayerScan, ScanError> {
 
 /// The empty member that ends an eStargz layer (stargz-snapshotter, `docs/estargz.md`).
 const ESTARGZ_FOOTER: &[u8] =
-    b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x1a\0SG\x16\00000000000000000STARGZ\x01\0\0\xff\xff\0\0\0\0\0\0\0\0";
+    b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x1a\0SG\x16\x000000000000000000STARGZ\x01\0\0\xff\xff\0\0\0\0\0\0\0\0";
 
 /// A layer of eStargz or zstd:chunked is a gzip or zstd stream, and is read as one.
 #[test]
