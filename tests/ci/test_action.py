@@ -79,7 +79,7 @@ class Action(unittest.TestCase):
         self.assertEqual(self.run_action(image="no-nccl.oci.tar", policy="ours.yaml").status, 0)
         outputs = self.run_action(image="no-nccl.oci.tar", fail_on="never").outputs
         self.assertEqual((outputs["verdict"], outputs["errors"]), ("pass", "1"))
-        self.assertEqual(self.run_action(image="no-nccl.oci.tar", diff="no-nccl.oci.tar").status, 0)
+        self.assertEqual(self.run_action(image="no-nccl.oci.tar", baseline="no-nccl.oci.tar").status, 0)
         self.assertEqual(self.run_action(image="debug-on.oci.tar", fail_on="info", profile="ci").status, 1)
         self.assertIn("file=Dockerfile,line=2", self.run_action(image="no-nccl.oci.tar", dockerfile="Dockerfile").log)
         self.run_action(image="use-nccl-off.oci.tar", cache=str(self.folder / "shared"))

@@ -166,7 +166,7 @@ pub(super) struct CheckCommand {
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
-    /// Evaluate for a described or a recorded host (repeatable)
+    /// Evaluate for a described or recorded host (repeatable)
     ///
     /// HOST is KEY=VALUE,... with the keys listed below. FILE is a YAML list of maps with the same keys, or the record of a
     /// host, which `ncclcheck host --format json -o FILE` writes there. The image is judged for each host.
