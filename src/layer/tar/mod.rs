@@ -331,7 +331,9 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             other => Err(format!("a member of type '{}', which no engine unpacks", other.escape_ascii())),
         };
         let kind = kind.map_err(|what| fault(malformed(what)))?;
-        if path.components().any(|part| part.len() > LONGEST_NAME) {
+        // No engine writes the marker of a whiteout: the name that counts is that of what it hides.
+        let is_too_long = |name: &[u8]| name.strip_prefix(b".wh.").unwrap_or(name).len() > LONGEST_NAME;
+        if path.components().any(is_too_long) {
             return Err(fault(malformed(format!("a name of more than {LONGEST_NAME} bytes, which Linux refuses"))));
         }
         let size = records.number("size").ok().flatten().unwrap_or(fields.size);

@@ -109,12 +109,14 @@ fn members_that_no_engine_unpacks_are_refused() {
             format!("at byte 1024 of the tar stream (member /b): a member of type '{letter}', which no engine unpacks");
         assert_eq!(error, what);
     }
-    let named = |length: usize| {
-        let name = format!("{}/{}", "a".repeat(200), "b".repeat(length));
-        vec![made::records(b'x', &[("path", &name)]), made::file("a")]
-    };
-    assert!(list(&named(255).concat()).is_ok());
-    assert!(refused(&named(256)).ends_with("a name of more than 255 bytes, which Linux refuses"));
+    for prefix in ["", ".wh."] {
+        let named = |length: usize| {
+            let name = format!("{}/{prefix}{}", "a".repeat(200), "b".repeat(length));
+            vec![made::records(b'x', &[("path", &name)]), made::file("a")]
+        };
+        assert!(list(&named(255).concat()).is_ok());
+        assert!(refused(&named(256)).ends_with("a name of more than 255 bytes, which Linux refuses"));
+    }
 }
 
 #[test]
