@@ -107,7 +107,7 @@ def conditions(folder, condition, verb):
 POLICIES = {
     "laughs": LAUGHS, "deep": "[" * 100_000, "deep maps": "a: {" * 50_000, "long": "x: " + "a" * 15_000_000 + "\n",
     "waivers": "waivers:\n" + "".join("- {rule: env/x%d, reason: a, expires: 2030-01-01}\n" % n for n in range(20_000)),
-    "patterns": "in-part: [" + ", ".join(["'" + "*a" * 50 + "'"] * 5_000) + "]\n",
+    "patterns": "waivers:\n- {rule: env/p2p-disabled, reason: a, expires: 2030-01-01, images: [" + ", ".join(["'" + "*a" * 50 + "'"] * 5_000) + "]}\n",
     "keys": "".join("k%d: 1\n" % n for n in range(100_000)), "same keys": "rules: {}\n" * 20_000,
 }
 
