@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::probe::arrangement::{GpuSelection, Ulimit, bytes};
 use crate::probe::{DEFAULT_PIDS, steps};
 
-use super::help::{EXIT_SUMMARY, HOSTS, images, sections, short_help};
+use super::help::{EXIT_SUMMARY, images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::{FailOnArg, IncompleteArg};
 use super::{CheckArgs, ImageProcessArgs, OutputArgs};
@@ -100,8 +100,11 @@ Examples:
         "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present("in_place")),
+    // A preflight judges the host that it runs on, outside of a sandbox.
+    mut_arg("host", |host| host.hide(true)),
+    mut_arg("no_sandbox", |no_sandbox| no_sandbox.hide(true)),
     after_help = sections(&[PREFLIGHT_EXAMPLES, EXIT_SUMMARY]),
-    after_long_help = sections(&[&images(), HOSTS, &steps(), EXIT, PREFLIGHT_EXAMPLES]),
+    after_long_help = sections(&[&images(), &steps(), EXIT, PREFLIGHT_EXAMPLES]),
 )]
 pub(in super::super) struct Preflight {
     #[command(flatten)]
@@ -148,6 +151,13 @@ pub(in super::super) struct LaunchArgs {
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
+    /// Method to pass GPUs to the container
+    ///
+    /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
+    /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
+    /// supports.
+    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
+    pub(in crate::cli) gpu_mode: GpuMode,
     /// Network of the container
     #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
     pub(in crate::cli) network: String,
@@ -157,6 +167,12 @@ pub(in super::super) struct LaunchArgs {
     /// Size of /dev/shm [default: the engine's, 64m]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(in crate::cli) shm_size: Option<u64>,
+    /// Memory limit; 0 for none [default: three quarters of the engine's memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
+    pub(in crate::cli) memory: Option<u64>,
+    /// Limit on processes and threads; 0 for none
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
+    pub(in crate::cli) pids_limit: u32,
     /// Resource limit, NAME=SOFT[:HARD] (repeatable) [default: memlock=-1]
     #[arg(long, value_name = "LIMIT", help_heading = "Container")]
     pub(in crate::cli) ulimit: Vec<Ulimit>,
@@ -181,33 +197,14 @@ pub(in super::super) struct LaunchArgs {
 }
 
 /// Launch options that only an investigation needs.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(in super::super) struct RareLaunchArgs {
-    /// Method to pass GPUs to the container
-    ///
-    /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
-    /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
-    /// supports.
-    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) gpu_mode: GpuMode,
     /// PID namespace: host or container:NAME [default: a new one]
     #[arg(long, value_name = "MODE", help_heading = "Container")]
     pub(in crate::cli) pid: Option<String>,
     /// Host name of the container [default: the host's with --network host, otherwise the engine's choice]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) hostname: Option<String>,
-    /// Memory limit; 0 for none [default: three quarters of the engine's memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
-    pub(in crate::cli) memory: Option<u64>,
-    /// Limit on processes and threads; 0 for none
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
-    pub(in crate::cli) pids_limit: u32,
-}
-
-impl Default for RareLaunchArgs {
-    fn default() -> Self {
-        Self { gpu_mode: GpuMode::Auto, pid: None, hostname: None, memory: None, pids_limit: DEFAULT_PIDS }
-    }
 }
 
 /// Steps that run in the container.

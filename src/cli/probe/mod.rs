@@ -203,7 +203,7 @@ impl ImageRun<'_> {
     /// Runs an image and returns the recording. A preflight passes the image that it reads at the same time.
     fn record(&self, image: &str, reading: Option<&ImageReading<'_>>) -> Result<Recording, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
-        let ways = plan::ways(self.more, self.launch, self.rare)?;
+        let ways = plan::ways(self.more, self.launch)?;
         let prepared = self.open(image)?.prepare().map_err(refused)?;
         let prepared = match reading {
             Some(reading) => self.with_entrypoint(prepared, reading),
@@ -234,7 +234,7 @@ impl ImageRun<'_> {
     /// Prints the command line that would run an image, without running it.
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
-        plan::ways(self.more, self.launch, self.rare)?;
+        plan::ways(self.more, self.launch)?;
         let line = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
         if let Some(error) = line.unasked {
             super::say(&format!("note: no engine was asked, so the command requests GPUs by --gpus: {error}"));

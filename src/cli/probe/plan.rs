@@ -43,13 +43,13 @@ pub(super) fn plan(steps: &Steps, more: &InvestigationArgs) -> Result<ProbePlan,
 }
 
 /// Resolves `--isolate-gpus` to the arrangements of one container per GPU.
-pub(super) fn ways(more: &InvestigationArgs, launch: &LaunchArgs, rare: &RareLaunchArgs) -> Result<Vec<Way>, CliError> {
+pub(super) fn ways(more: &InvestigationArgs, launch: &LaunchArgs) -> Result<Vec<Way>, CliError> {
     let Some(how) = more.isolate_gpus else { return Ok(Vec::new()) };
     if launch.network != "host" {
         let why = "the containers communicate over the host's network: --network must be host";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
-    if rare.gpu_mode == GpuMode::Devices {
+    if launch.gpu_mode == GpuMode::Devices {
         let why = "--gpu-mode devices gives every container the device nodes of all GPUs: use request or cdi";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
@@ -141,7 +141,7 @@ pub(super) fn container(
         EntrypointChoice::Auto | EntrypointChoice::None => EntrypointUse::Replaced,
     };
     options.gpus = launch.gpus.clone();
-    options.gpu_way = way(rare.gpu_mode);
+    options.gpu_way = way(launch.gpu_mode);
     options.network.clone_from(&launch.network);
     options.ipc.clone_from(&launch.ipc);
     options.pid.clone_from(&rare.pid);
@@ -158,8 +158,8 @@ pub(super) fn container(
     options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     options.user.clone_from(&process.user);
     options.capabilities.clone_from(&launch.cap_add);
-    options.memory = rare.memory;
-    options.pids = rare.pids_limit;
+    options.memory = launch.memory;
+    options.pids = launch.pids_limit;
     options.pull = pull(launch.pull);
     Ok(options)
 }
