@@ -37,11 +37,6 @@ impl KnownProblem {
         };
         Some(Self { rule: judgement.rule.id.clone(), places })
     }
-
-    /// Returns true if both come from one rule and both are findings, or both are missing answers.
-    fn is_like(&self, other: &Self) -> bool {
-        self.rule == other.rule && self.places.is_some() == other.places.is_some()
-    }
 }
 
 impl Baseline {
@@ -60,43 +55,45 @@ impl Baseline {
         self.known.extend(judgements.iter().filter_map(KnownProblem::of));
     }
 
-    /// Waives the known problems, and returns a notice for each known problem that no longer occurs.
-    pub fn accept<'r>(&self, judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
-        let mut met = Vec::new();
-        let judgements = judgements.into_iter().map(|judgement| match KnownProblem::of(&judgement) {
-            Some(problem) => {
-                let is_known = self.has(&problem);
-                met.push(problem);
-                let outcome = if is_known { self.waive(judgement.outcome) } else { judgement.outcome };
-                Judgement { outcome, ..judgement }
-            }
-            None => judgement,
-        });
-        let judgements = judgements.collect();
-        let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
+    /// Waives the known problems, and returns a notice for each rule that has known problems and now finds none. A rule
+    /// that has no answer, or is not in force, does not show that anything is fixed.
+    pub fn accept<'r>(&self, mut judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
         let (BaselineOrigin::Reports(origin) | BaselineOrigin::Image(origin)) = &self.origin;
-        let notices = gone.map(|known| format!("{} of {origin} is fixed in this image", known.rule));
-        (judgements, notices.collect())
+        let mut notices = Vec::new();
+        for judgement in &mut judgements {
+            let rule = &judgement.rule.id;
+            let finds_nothing = matches!(judgement.outcome, Outcome::Pass | Outcome::NotApplicable);
+            if finds_nothing && self.known.iter().any(|known| known.rule == *rule) {
+                notices.push(format!("{rule} of {origin} is fixed in this image"));
+            }
+            if KnownProblem::of(judgement).is_some_and(|problem| self.has(&problem)) {
+                self.waive(&mut judgement.outcome);
+            }
+        }
+        (judgements, notices)
     }
 
-    /// Returns true if a problem is known. A finding that has lost some of its places is still known.
+    /// Returns true if a problem is known. A finding that has lost some of its places is still known, and a missing answer
+    /// is known only as one.
     fn has(&self, problem: &KnownProblem) -> bool {
-        let mut like = self.known.iter().filter(|known| known.is_like(problem)).peekable();
+        let is_like =
+            |known: &&KnownProblem| known.rule == problem.rule && known.places.is_some() == problem.places.is_some();
+        let mut like = self.known.iter().filter(is_like).peekable();
         let is_there = like.peek().is_some();
         let places: BTreeSet<&String> = like.filter_map(|known| known.places.as_ref()).flatten().collect();
         is_there && problem.places.iter().flatten().all(|place| places.contains(place))
     }
 
-    fn waive(&self, outcome: Outcome) -> Outcome {
+    fn waive(&self, outcome: &mut Outcome) {
         let problem = match outcome {
-            Outcome::Fail(finding) => Problem::Failure(finding),
-            Outcome::Unknown(gaps) => Problem::Unknown(gaps),
-            other => return other,
+            Outcome::Fail(finding) => Problem::Failure(finding.clone()),
+            Outcome::Unknown(gaps) => Problem::Unknown(gaps.clone()),
+            _ => return,
         };
         let (reason, place) = match &self.origin {
             BaselineOrigin::Reports(name) => ("the report that it is compared with has it too", name),
             BaselineOrigin::Image(reference) => ("the image that it is compared with has it too", reference),
         };
-        Outcome::Waived(Waived { problem, reason: reason.to_owned(), expires: None, place: place.clone() })
+        *outcome = Outcome::Waived(Waived { problem, reason: reason.to_owned(), expires: None, place: place.clone() });
     }
 }

@@ -312,6 +312,16 @@ fn a_baseline_accepts_known_problems_and_reports_fixed_ones() {
     assert!(!judgements.iter().any(|judgement| is_open(&judgement.outcome)) && notices.is_empty());
     let (_, notices) = baseline.accept(judge(&rules, &Facts::default(), &ImageNames::default()));
     assert!(notices.iter().any(|notice| notice == "env/debug-on of known.json is fixed in this image"), "{notices:?}");
+
+    let is_off = self::rules("rules: {severity: {env/debug-on: off}}").unwrap();
+    let is_waived = self::rules("waivers: [{rule: env/debug-on, reason: r, expires: never}]").unwrap();
+    for rules in [&is_off, &is_waived] {
+        let (_, notices) = baseline.accept(judge(rules, &facts, &ImageNames::default()));
+        assert_eq!(notices, [""; 0], "nothing is fixed");
+    }
+    let mut judgements = judge(&rules, &Facts::default(), &ImageNames::default());
+    judgements.iter_mut().for_each(|judgement| judgement.outcome = Outcome::Unknown(Vec::new()));
+    assert_eq!(baseline.accept(judgements).1, [""; 0], "nothing is known to be fixed");
 }
 
 #[test]
