@@ -331,11 +331,6 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             other => Err(format!("a member of type '{}', which no engine unpacks", other.escape_ascii())),
         };
         let kind = kind.map_err(|what| fault(malformed(what)))?;
-        // No engine writes the marker of a whiteout: the name that counts is that of what it hides.
-        let is_too_long = |name: &[u8]| name.strip_prefix(b".wh.").unwrap_or(name).len() > LONGEST_NAME;
-        if path.components().any(is_too_long) {
-            return Err(fault(malformed(format!("a name of more than {LONGEST_NAME} bytes, which Linux refuses"))));
-        }
         let size = records.number("size").ok().flatten().unwrap_or(fields.size);
         let stored = if is_header_only(fields.flag) { 0 } else { self.size(size, at)? };
         let mode = u32::try_from(fields.mode & 0o7777).unwrap_or_default();
@@ -344,6 +339,12 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         self.current = Some(MemberBody::plain(path.clone(), stored));
         let mut entry = Entry { path, kind, mode, owner: Some(owner(fields, records)), size: 0 };
         let sparse = self.sparse_size(fields.flag, records, &mut entry.path, at)?;
+        // No engine writes the marker of a whiteout: the name that counts is that of what it hides.
+        let is_too_long = |name: &[u8]| name.strip_prefix(b".wh.").unwrap_or(name).len() > LONGEST_NAME;
+        if entry.path.components().any(is_too_long) {
+            let what = malformed(format!("a name of more than {LONGEST_NAME} bytes, which Linux refuses"));
+            return Err(TarError { offset: at, member: Some(entry.path), what });
+        }
         if entry.kind == EntryKind::File {
             entry.size = sparse.unwrap_or(stored);
         }

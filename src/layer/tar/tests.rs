@@ -115,6 +115,15 @@ fn members_that_no_engine_unpacks_are_refused() {
             vec![made::records(b'x', &[("path", &name)]), made::file("a")]
         };
         assert!(list(&named(255).concat()).is_ok());
+        let name = format!("{prefix}{}", "b".repeat(256));
+        let map = [
+            ("GNU.sparse.map", "0,0"),
+            ("GNU.sparse.numblocks", "1"),
+            ("GNU.sparse.size", "0"),
+            ("GNU.sparse.name", &*name),
+        ];
+        let error = refused(&[made::records(b'x', &map), made::member(b'0', "a", b"")]);
+        assert!(error.ends_with("a name of more than 255 bytes, which Linux refuses"), "{error}");
         assert!(refused(&named(256)).ends_with("a name of more than 255 bytes, which Linux refuses"));
     }
 }
