@@ -320,7 +320,9 @@ fn a_baseline_accepts_known_problems_and_reports_fixed_ones() {
         assert_eq!(notices, [""; 0], "nothing is fixed");
     }
     let mut judgements = judge(&rules, &Facts::default(), &ImageNames::default());
-    judgements.iter_mut().for_each(|judgement| judgement.outcome = Outcome::Unknown(Vec::new()));
+    for judgement in &mut judgements {
+        judgement.outcome = Outcome::Unknown(Vec::new());
+    }
     assert_eq!(baseline.accept(judgements).1, [""; 0], "nothing is known to be fixed");
 }
 
