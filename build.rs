@@ -1,6 +1,5 @@
-//! Compresses the texts that the program contains, and computes the versions of the rules and of the scanner.
+//! Compresses the rules that the program contains, and computes their version.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,88 +7,46 @@ use std::{env, fs, io};
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use sha2::{Digest as _, Sha256};
-
-/// The code that decides what a scan of the same bytes gives, and how a scan is stored. A test verifies that it uses no other
-/// code of this crate.
-const SCANNER: &[&str] = &[
-    "crates/emulate/src",
-    "crates/unpack/src",
-    "src/layer/cache/entry.rs",
-    "src/layer/cache/key.rs",
-    "src/layer/scan",
-    "src/layer/squashfs",
-    "src/layer/tar",
-    "src/model",
-];
 
 /// Built-in rules, profiles and tables.
 const RULES: &str = "rules";
 
-/// The program that runs in the container, and the file with the order of its modules.
-const PAYLOAD: &str = "src/probe/payload";
-const ORDER: &str = "MODULES";
+/// The folder of tables, which other crates contain.
+const TABLES: &str = "tables";
 
-/// JSON schemas of the files that the program reads and writes.
-const SCHEMAS: &str = "schema";
-
-#[expect(clippy::disallowed_methods, reason = "cargo passes variables to build scripts")]
 fn main() -> io::Result<()> {
-    for path in [RULES, PAYLOAD, SCHEMAS, "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
+    for path in [RULES, "build.rs"] {
         println!("cargo::rerun-if-changed={path}");
     }
-    let mut files = Vec::new();
-    SCANNER.iter().try_for_each(|place| gather(Path::new(place), "rs", &mut files))?;
-    files.sort();
-    let (mut hasher, mut words) = (Sha256::new(), BTreeSet::new());
-    for path in files {
-        let tokens: TokenStream = fs::read_to_string(&path)?
-            .parse()
-            .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-        hasher.update(format!("\n{} ", path.display()));
-        digest(tokens, &mut hasher, &mut words);
-    }
-    // Without a lock file, as where another crate depends on this one, versions do not count.
-    if let Ok(lock) = fs::read_to_string("Cargo.lock") {
-        for (name, version) in used_crates(&lock, &words)? {
-            hasher.update(format!("\n{name} {version}"));
-        }
-    }
-    // How large a number in a file may be.
-    hasher.update(env::var("CARGO_CFG_TARGET_POINTER_WIDTH").unwrap_or_default());
-    println!("cargo::rustc-env=NCCLCHECK_SCANNER={}", hex(&hasher.finalize()));
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
-    fs::write(output.join("rules"), texts(Path::new(RULES), "yaml", &[])?)?;
-    fs::write(output.join("schemas"), texts(Path::new(SCHEMAS), "json", &[])?)?;
-    fs::write(output.join("payload"), texts(Path::new(PAYLOAD), "py", &[ORDER])?)?;
-    Ok(())
+    fs::write(output.join("rules"), texts(Path::new(RULES))?)
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
 pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     let mut files = Vec::new();
-    gather(folder, "yaml", &mut files)?;
+    gather(folder, &mut files)?;
     files.sort();
     let (mut hasher, mut rules) = (Sha256::new(), 0);
     for path in files {
         let name = path.strip_prefix(folder).unwrap_or(&path);
         hasher.update(format!("\n{} ", name.display()));
         hasher.update(fs::read(&path)?);
-        rules += usize::from(!name.starts_with("profiles") && !name.starts_with("tables"));
+        rules += usize::from(!name.starts_with("profiles") && !name.starts_with(TABLES));
     }
     Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
 }
 
-/// The files below a folder that have this extension, and some others, as raw DEFLATE data: for each file its path in the folder and
-/// its text, each of them followed by a NUL.
+/// The rules and profiles below a folder, as raw DEFLATE data: for each its path in the folder and its text, each of them followed
+/// by a NUL.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
-fn texts(folder: &Path, extension: &str, others: &[&str]) -> io::Result<Vec<u8>> {
+fn texts(folder: &Path) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
-    gather(folder, extension, &mut files)?;
-    files.extend(others.iter().map(|name| folder.join(name)));
+    gather(folder, &mut files)?;
+    files.retain(|path| !path.starts_with(folder.join(TABLES)));
     files.sort();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     for path in files {
@@ -109,110 +66,14 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The files below a path that have this extension, without files of tests. A path may be missing: a published crate has no
-/// folder `crates`, and the versions of those crates count instead.
-fn gather(path: &Path, extension: &str, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// The YAML files below a path.
+fn gather(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         for entry in fs::read_dir(path)? {
-            gather(&entry?.path(), extension, files)?;
+            gather(&entry?.path(), files)?;
         }
-    } else if path.extension().is_some_and(|own| own == extension) && !is_test(path) {
+    } else if path.extension().is_some_and(|extension| extension == "yaml") {
         files.push(path.to_owned());
     }
     Ok(())
-}
-
-fn is_test(path: &Path) -> bool {
-    path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
-}
-
-/// Adds the code of a file to the digest, without comments, documentation, layout and tests, and its words to the set.
-pub(crate) fn digest(tokens: TokenStream, hasher: &mut Sha256, words: &mut BTreeSet<String>) {
-    let mut tokens = tokens.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        if is_hash(&token) {
-            // An inner attribute, `#![…]`, has one more sign.
-            tokens.next_if(|next| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!'));
-            match tokens.peek().map(ToString::to_string).as_deref().map(without_space).as_deref() {
-                Some(text) if text.starts_with("[doc") => {
-                    tokens.next();
-                    continue;
-                }
-                Some("[cfg(test)]") => {
-                    // The item ends with its body, or with a semicolon.
-                    tokens.find(is_end_of_item);
-                    continue;
-                }
-                _ => {}
-            }
-        }
-        match token {
-            TokenTree::Group(group) => {
-                hasher.update(format!("{:?}(", group.delimiter()));
-                digest(group.stream(), hasher, words);
-                hasher.update(")");
-            }
-            other => {
-                let text = other.to_string();
-                hasher.update(format!("{text} "));
-                words.insert(text);
-            }
-        }
-    }
-}
-
-fn is_hash(token: &TokenTree) -> bool {
-    matches!(token, TokenTree::Punct(sign) if sign.as_char() == '#')
-}
-
-fn without_space(text: &str) -> String {
-    text.split_whitespace().collect()
-}
-
-fn is_end_of_item(token: &TokenTree) -> bool {
-    match token {
-        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
-        TokenTree::Punct(sign) => sign.as_char() == ';',
-        TokenTree::Ident(_) | TokenTree::Literal(_) => false,
-    }
-}
-
-/// The crates of a lock file that the scanner names, and all that those depend on, with their versions.
-pub(crate) fn used_crates(lock: &str, words: &BTreeSet<String>) -> io::Result<BTreeMap<String, String>> {
-    let mut packages: BTreeMap<&str, Vec<Package<'_>>> = BTreeMap::new();
-    for text in lock.split("[[package]]").skip(1) {
-        let package =
-            Package::parse(text).ok_or_else(|| io::Error::other("Cargo.lock has a package without a name"))?;
-        packages.entry(package.name).or_default().push(package);
-    }
-    let own = ["ncclcheck-emulate", "ncclcheck-unpack"];
-    let is_named = |name: &str| words.contains(&name.replace('-', "_")) || own.contains(&name);
-    let mut wanted: Vec<&str> = packages.keys().copied().filter(|name| is_named(name)).collect();
-    let mut used = BTreeMap::new();
-    while let Some(name) = wanted.pop() {
-        for package in packages.remove(name).unwrap_or_default() {
-            used.insert(format!("{name} {}", package.version), package.version.to_owned());
-            wanted.extend(package.needs);
-        }
-    }
-    Ok(used)
-}
-
-/// A package of the lock file.
-struct Package<'l> {
-    name: &'l str,
-    version: &'l str,
-    needs: Vec<&'l str>,
-}
-
-impl<'l> Package<'l> {
-    fn parse(text: &'l str) -> Option<Self> {
-        let value = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
-            Some(line.trim_matches('"'))
-        };
-        // ` "name",` or ` "name version",`
-        let needs = text.lines().filter_map(|line| line.strip_prefix(" \"")?.split(['"', ' ']).next());
-        Some(Self { name: value("name")?, version: value("version")?, needs: needs.collect() })
-    }
 }

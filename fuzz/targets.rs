@@ -9,8 +9,8 @@ use ncclcheck::image::dockerfile::Dockerfile;
 use ncclcheck::judge::{PolicyText, Rulebook};
 use ncclcheck::layer::cache::{DEFAULT_BOUND, LocalCache, ScanCache, ScanKey};
 use ncclcheck::model::{BlobRef, Limits};
+use ncclcheck::nccllog::find_symptoms;
 use ncclcheck::probe::expect::ExpectedRun;
-use ncclcheck::probe::find_symptoms;
 use ncclcheck::probe::recording::Recording;
 use ncclcheck::report::{Stored, StoredRules};
 use unpack::pipe::Pipe;
@@ -215,7 +215,7 @@ fn policy(bytes: &[u8]) {
     if let Ok(Some(policy)) = policy
         && let Ok(policies) = policy.with_bases(&bases)
     {
-        let _ = Rulebook::new(None, &policies);
+        let _ = Rulebook::new(ncclcheck::shipped(), None, &policies);
     }
 }
 
@@ -227,7 +227,7 @@ fn rule(bytes: &[u8]) {
     fs::write(&policy, "rules:\n  folders: [rules]\n").expect("room for a file");
     fs::write(folder.path().join("rules/own/hostile.yaml"), bytes).expect("room for a file");
     let policy = PolicyText::read(&policy).expect("a policy");
-    let _ = Rulebook::new(None, [&policy]);
+    let _ = Rulebook::new(ncclcheck::shipped(), None, [&policy]);
 }
 
 fn recording(bytes: &[u8]) {

@@ -5,17 +5,18 @@ mod hosts;
 pub mod probed;
 pub mod remedy;
 
-use crate::facts::{FactInputs, Facts};
-use crate::image::Image;
-use crate::image::reference::{Reference, engine_name};
-use crate::judge::consequences;
-use crate::judge::policy::Baseline;
-use crate::judge::rules::{ImageNames, Judgement, Outcome};
-use crate::judge::{Difference, Rulebook, RulesInForce, Side, Verdict};
-use crate::launch::Setting;
-use crate::model::{FailOn, Host, ImageConfig, ImageSummary, Owner};
-use crate::probe::recording::Recording;
-use crate::report::Report;
+use facts::launch::Setting;
+use facts::machine::Host;
+use facts::{FactInputs, Facts};
+use image::Image;
+use image::reference::{Reference, engine_name};
+use judge::consequences;
+use judge::policy::Baseline;
+use judge::rules::{ImageNames, Judgement, Outcome};
+use judge::{Difference, Rulebook, RulesInForce, Side, Verdict};
+use model::{FailOn, ImageConfig, ImageSummary, Owner};
+use probe::recording::Recording;
+use report::Report;
 
 pub use hosts::{HostDescription, HostsError, read_hosts};
 

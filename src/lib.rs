@@ -17,7 +17,7 @@
 //! - [`judge`] evaluates rules (YAML with CEL conditions) over facts, applies a policy, and reaches a verdict.
 //! - [`report`] renders the judgements.
 //! - [`probe`] runs the image on this host's GPUs and adds facts.
-//! - [`host`] describes a machine, and [`launch`] reads the variables that a job's launch files set.
+//! - [`machine`] describes a machine, and [`launch`] reads the variables that a job's launch files set.
 //! - [`sandbox`] gives up the rights of a process that reading images does not need.
 //! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
@@ -30,11 +30,11 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use ncclcheck::{Cancel, check::Check, image, judge::{PolicyText, Rulebook, Verdict}, model::{Host, NoProgress}};
+//! use ncclcheck::{Cancel, check::Check, image, judge::{PolicyText, Rulebook, Verdict}, machine::Host, model::NoProgress};
 //!
 //! let request = image::Request::new("oci-archive:fixtures/images/no-nccl.oci.tar")?;
 //! let policy = PolicyText::read(Path::new("fixtures/policies/ci/ncclcheck.yaml"))?;
-//! let rulebook = Rulebook::new(None, [&policy])?;
+//! let rulebook = Rulebook::new(ncclcheck::shipped(), None, [&policy])?;
 //! let hosts = ["driver=580.95,gpu=h100x8,rdma=mlx5".parse::<Host>()?.into()];
 //! for image in image::load(&request, &NoProgress, &Cancel::default())? {
 //!     for assessment in Check::new(&rulebook).hosts(&hosts).run(&image) {
@@ -51,19 +51,11 @@ pub mod check;
 #[doc(hidden)]
 pub mod cli;
 pub mod doctor;
-mod document;
-pub mod facts;
-pub mod host;
-pub mod image;
-pub mod judge;
-pub mod launch;
-pub mod layer;
-pub mod model;
-pub mod probe;
-pub mod report;
-pub mod rootfs;
 pub mod sandbox;
-mod shell;
-pub mod store;
+mod shipped;
 
+pub use facts::{launch, machine};
+pub use layer::store;
+pub use shipped::shipped;
 pub use unpack::pipe::Cancel;
+pub use {facts, image, judge, layer, model, nccllog, probe, report, rootfs};

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::Severity;
+use model::Severity;
 
 use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
 use super::{AuditItem, ItemResult};

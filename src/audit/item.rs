@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::image::Request;
-use crate::image::survey::ImageOutline;
-use crate::model::{BlobRef, Digest};
+use image::Request;
+use image::survey::ImageOutline;
+use model::{BlobRef, Digest};
 
 /// An image of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl AuditItem {
 
 /// The hexadecimal digits of a text's SHA-256.
 pub(super) fn text_id(text: &str) -> String {
-    let mut hasher = crate::model::Hasher::sha256();
+    let mut hasher = model::Hasher::sha256();
     hasher.update(text.as_bytes());
     hasher.finish().hex().to_owned()
 }

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Assessment;
-use crate::image::{FailureClass, Image};
-use crate::judge::Verdict;
-use crate::judge::rules::{Judgement, Outcome};
-use crate::model::{Owner, Severity, Site};
+use image::{FailureClass, Image};
+use judge::Verdict;
+use judge::rules::{Judgement, Outcome};
+use model::{Owner, Severity, Site};
 
 /// Facts that a list of images shows.
 const FACTS: [&str; 3] = ["torch.version", "torch.cuda.version", "nccl.loaded.version"];

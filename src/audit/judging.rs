@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::Rulebook;
-use crate::judge::rules::Rule;
-use crate::layer::cache::Scanner;
-use crate::model::{FailOn, Limits};
+use judge::Rulebook;
+use judge::rules::Rule;
+use layer::cache::Scanner;
+use model::{FailOn, Limits};
 
 use super::AuditError;
 use super::item::text_id;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `RUN/plan.json` | [`AuditPlan`]: the rules, the program, and the sizes of the chunks | once |
 //! | `RUN/work/CHUNK.jsonl` | [`AuditItem`]s, one on each line | once |
-//! | `RUN/lease/CHUNK/EPOCH` | who works on a chunk ([`crate::store::lease`]) | once each |
+//! | `RUN/lease/CHUNK/EPOCH` | who works on a chunk ([`layer::store::lease`]) | once each |
 //! | `RUN/done/CHUNK/ID.json` | [`ItemResult`]: the verdict on one image | once, by whoever is first |
 //! | `RUN/tried/ID/N` | an attempt at an image of a chunk whose worker died | once each |
 //! | `RUN/failed/ID/…` | a failure that may pass | once each |
@@ -28,9 +28,9 @@ mod text;
 pub mod trend;
 pub mod worker;
 
-use crate::store::ObjectFolder;
+use layer::store::ObjectFolder;
 
-pub use document::{AuditCounts, AuditDocument, AuditLayer, AuditRow, AuditRule, schema};
+pub use document::{AuditCounts, AuditDocument, AuditLayer, AuditRow, AuditRule, SCHEMA, schema};
 pub use item::{AuditItem, collect};
 pub use judged::{BlamedLayer, ItemFinding, ItemResult, ItemUnavailable};
 pub use judging::AuditRules;

@@ -3,7 +3,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 
-use crate::document::{Document, DocumentError};
+use model::document::{Document, DocumentError};
 
 /// Teams by patterns of names. The first pattern that matches decides.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::ObjectFolder;
+use layer::store::ObjectFolder;
 
 use super::retried::retried;
 use super::{AuditError, AuditItem, AuditRules, FORM};

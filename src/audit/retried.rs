@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::store::ObjectFolder;
+use layer::store::ObjectFolder;
 
 use super::AuditError;
 

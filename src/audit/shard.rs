@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::model::Environment;
+use model::Environment;
 
 use super::AuditChunk;
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::model::printable;
+use model::printable;
 
 use super::retried::retried;
 use super::{AuditError, AuditRun};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::model::{counted, printable, size};
+use model::{counted, printable, size};
 
 use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
 use super::plan::AuditPlan;

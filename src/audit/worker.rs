@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Cancel;
 use crate::check::Check;
-use crate::image::{self, FailureClass, Request};
-use crate::model::{Digest, NoProgress, conceal};
-use crate::store::lease::{HeldLease, Leases};
+use image::{FailureClass, Request};
+use layer::store::lease::{HeldLease, Leases};
+use model::{Digest, NoProgress, conceal};
+use unpack::pipe::Cancel;
 
 use super::judged::kind;
 use super::retried::retried;

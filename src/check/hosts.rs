@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::document::{Document, read_text};
-use crate::facts::Facts;
-use crate::host::Record;
-use crate::model::{Host, Limits};
+use facts::Facts;
+use facts::machine::Host;
+use facts::machine::Record;
+use model::Limits;
+use model::document::{Document, read_text};
 
 /// A host, described by the user or recorded by `ncclcheck host`.
 #[derive(Debug)]

@@ -4,16 +4,15 @@ mod reading;
 
 use std::thread;
 
-use crate::Cancel;
-use crate::facts::Facts;
-use crate::host::Record;
-use crate::image::{self, Image, Request};
-use crate::launch::Setting;
-use crate::model::{Fact, ImageSummary, Progress};
-use crate::probe;
-use crate::probe::expect::ExpectedRun;
-use crate::probe::facts::JobGpus;
-use crate::probe::recording::Recording;
+use facts::Facts;
+use facts::launch::Setting;
+use facts::machine::Record;
+use image::{Image, Request};
+use model::{Fact, ImageSummary, Progress};
+use probe::expect::ExpectedRun;
+use probe::facts::JobGpus;
+use probe::recording::Recording;
+use unpack::pipe::Cancel;
 
 pub use reading::ImageReading;
 
@@ -144,12 +143,16 @@ fn notes(recording: &Recording) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use facts::key;
+    use judge::Rulebook;
+    use report::{Collection, Format, Report, Stored, StoredRules, Style};
+
     use super::*;
-    use crate::facts::key;
+    use crate::check::Check;
 
     fn recorded(name: &str) -> Recording {
         let path = format!("{}/fixtures/probe/h100-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-        Recording::read(&std::fs::read(path).unwrap())
+        Recording::replay(&std::fs::read(path).unwrap()).unwrap()
     }
 
     /// What each task hides from its job.
@@ -172,6 +175,44 @@ mod tests {
             let hidden = hidden(alone);
             assert_eq!(hidden[0].value().unwrap(), "CUDA sees 1 with CUDA_VISIBLE_DEVICES=0");
             assert_eq!(hidden.first(), hidden.last());
+        }
+    }
+    /// Renders a report, without the times of the run.
+    fn shown(report: &Report<'_>, format: Format) -> String {
+        let style = Style { color: false, width: 80, verbose: true, brief: false };
+        let mut collection = Collection::new(&[format], None);
+        let mut out = Vec::new();
+        collection.add(std::slice::from_ref(report));
+        format.write(std::slice::from_ref(report), &style, &mut out).unwrap();
+        collection.name();
+        format.finish(&collection, &style, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.split_inclusive('\n').filter(|line| !line.contains("timestamp")).collect()
+    }
+
+    /// Renders JSON in another form.
+    fn presented(json: &[u8], format: Format) -> String {
+        let mut rules = StoredRules::default();
+        rules.add(json).unwrap();
+        rules.finish().unwrap();
+        let Stored::Report(stored) = Stored::read(json).unwrap() else { panic!("not a report") };
+        let judgements = stored.judgements(&rules).unwrap();
+        shown(&stored.report(&judgements), format)
+    }
+
+    #[test]
+    fn a_stored_probe_is_rendered_like_the_probe_itself() {
+        let rulebook = Rulebook::builtin(crate::shipped()).unwrap();
+        for name in ["quick", "full", "hang"] {
+            let path = format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+            let recording = Recording::replay(&std::fs::read(path).unwrap()).unwrap();
+            let probed = Probed::of_job(vec![recording], &ExpectedRun::default()).remove(0);
+            let assessment = Check::new(&rulebook).assess(probed.facts, None, &probed.image);
+            let report = assessment.report(&probed.image, Some(&probed.recording));
+            let json = shown(&report, Format::Json);
+            for format in Format::ALL {
+                assert_eq!(presented(json.as_bytes(), *format), shown(&report, *format), "{name} as {}", format.name());
+            }
         }
     }
 }

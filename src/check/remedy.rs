@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::image::Image;
-use crate::image::dockerfile::{ChangeRefusal, Dockerfile, DockerfileChanges, DockerfileMismatch};
-use crate::judge::rules::{Finding, Rule, RuleChange};
-use crate::model::{ImageConfig, Owner, Severity, Site};
+use image::Image;
+use image::dockerfile::{ChangeRefusal, Dockerfile, DockerfileChanges, DockerfileMismatch};
+use judge::rules::{Finding, Rule, RuleChange};
+use model::{ImageConfig, Owner, Severity, Site};
 
 use super::{Assessment, Check};
 

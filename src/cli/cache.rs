@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::image::{Image, Request};
-use crate::layer::cache::{
+use image::{Image, Request};
+use layer::cache::{
     CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all,
 };
-use crate::model::{BlobRef, Environment, Limits, size};
-use crate::probe::arrangement::bytes;
-use crate::store::ObjectFolder;
+use layer::store::ObjectFolder;
+use model::{BlobRef, Environment, Limits, size};
+use probe::arrangement::bytes;
 
 use super::args::ListFormat;
 use super::args::cache::{
@@ -185,7 +185,7 @@ fn counted(sum: Exported) -> String {
 }
 
 fn print(text: &str) -> Result<ExitStatus, CliError> {
-    let text = crate::model::printable_lines(text);
+    let text = model::printable_lines(text);
     output::stdout(|out| out.write_all(text.as_bytes()))?;
     Ok(ExitStatus::Pass)
 }

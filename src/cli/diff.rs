@@ -1,8 +1,8 @@
 //! `ncclcheck diff`.
 
 use crate::check::{Check, compare};
-use crate::model::Environment;
-use crate::report::Format;
+use model::Environment;
+use report::Format;
 
 use super::images::{load, rulebook};
 use super::output::Outputs;

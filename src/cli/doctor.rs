@@ -1,10 +1,9 @@
 //! `ncclcheck doctor`.
 
 use crate::doctor::{Offer, OfferState, OwnFolders, examine};
-use crate::host::Record;
-use crate::image::source::AccessOptions;
-use crate::model::Environment;
-use crate::report;
+use facts::machine::Record;
+use image::source::AccessOptions;
+use model::Environment;
 
 use super::args::{DoctorArgs, ListFormat};
 use super::cache::folder;

@@ -1,11 +1,13 @@
 //! `ncclcheck explain`.
 
-use crate::facts::key::{self, KEYS};
-use crate::facts::{describe_variable, variable_names};
-use crate::judge::rules::RuleSet;
-use crate::model::{Environment, suggestion};
-use crate::probe::find_symptoms;
-use crate::report::pages;
+use facts::key::{self, KEYS};
+use facts::{describe_variable, variable_names};
+use judge::rules::RuleSet;
+use model::{Environment, suggestion};
+use nccllog::find_symptoms;
+use report::pages;
+
+use crate::shipped;
 
 use super::args::ExplainArgs;
 use super::rules::print;
@@ -16,7 +18,7 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
     let what = asked.what.join(" ");
     let rulebook = asked.rulebook.open(environment)?;
     let rules = rulebook.rules();
-    let all = RuleSet::builtin()?;
+    let all = RuleSet::builtin(shipped())?;
     match page(&what, rules, &all) {
         Some(page) => print(&page),
         None => Err(unknown(&what, rules)),

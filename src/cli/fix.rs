@@ -2,10 +2,10 @@
 
 use crate::check::remedy::{EffectKind, Remedy, RemedyEffect};
 use crate::check::{Assessment, Check};
-use crate::image::Image;
-use crate::image::dockerfile::Dockerfile;
-use crate::judge::Verdict;
-use crate::model::{Environment, SECRET};
+use image::Image;
+use image::dockerfile::Dockerfile;
+use judge::Verdict;
+use model::{Environment, SECRET};
 
 use super::args::CheckCommand;
 use super::images::{load, rulebook};

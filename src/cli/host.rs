@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::host::{HostTree, Record};
-use crate::model::Environment;
-use crate::report::{self, Style};
+use facts::machine::{HostTree, Record};
+use model::Environment;
+use report::Style;
 
 use super::args::HostArgs;
 use super::output::OutputTarget;

@@ -4,17 +4,17 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::thread;
 
-use crate::Cancel;
+use unpack::pipe::Cancel;
 
 use crate::check::{self, Assessment, Check};
-use crate::facts::FactInputs;
-use crate::facts::explain::explain;
-use crate::image::{self, Image, Request};
-use crate::judge::policy::Baseline;
-use crate::judge::{Rulebook, Verdict};
-use crate::model::{Environment, cause, conceal, open_named};
-use crate::report::{Explanation, Report, ReportRun, Style, Unopened};
-use crate::rootfs::listing;
+use ::report::{Explanation, Report, ReportRun, Style, Unopened};
+use facts::FactInputs;
+use facts::explain::explain;
+use image::{Image, Request};
+use judge::policy::Baseline;
+use judge::{Rulebook, Verdict};
+use model::{Environment, cause, conceal, open_named};
+use rootfs::listing;
 
 use super::args::{self, InspectArgs};
 use super::interrupt::on_interrupt;

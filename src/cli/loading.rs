@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
-use crate::Cancel;
-use crate::image::{self, Image, ImageError, Request};
+use image::{Image, ImageError, Request};
+use unpack::pipe::Cancel;
 
 use super::notice;
 use super::progress::Terminal;

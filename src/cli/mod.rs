@@ -31,11 +31,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::check::HostsError;
-use crate::document::{DocumentError, FileError};
-use crate::image;
-use crate::judge::{RulebookError, Verdict};
-use crate::layer::cache::ScanCache;
-use crate::model::{Environment, keep_within_folder};
+use judge::{RulebookError, Verdict};
+use layer::cache::ScanCache;
+use model::document::{DocumentError, FileError};
+use model::{Environment, keep_within_folder};
 
 use args::{Arguments, Command};
 
@@ -113,8 +112,8 @@ enum CliError {
     #[error(transparent)]
     Teams(#[from] crate::audit::owners::TeamMapError),
     #[error(transparent)]
-    Probe(#[from] crate::probe::ProbeError),
-    #[error("writing {what}: {}", crate::model::cause(error))]
+    Probe(#[from] ::probe::ProbeError),
+    #[error("writing {what}: {}", model::cause(error))]
     Output { what: String, error: io::Error },
 }
 
@@ -146,13 +145,13 @@ fn notice(cache: &ScanCache) {
 
 /// Prints a note on standard error.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", crate::model::printable_message(text));
+    let _ = writeln!(io::stderr().lock(), "{}", model::printable_message(text));
 }
 
 /// Prints an error on standard error. A failure to do so is ignored: there is no other place to report it.
 fn complain(error: &dyn std::fmt::Display) {
     let mut stderr = io::stderr().lock();
     let style = if stderr.is_terminal() { anstyle::AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
-    let text = crate::model::printable_message(&error.to_string());
+    let text = model::printable_message(&error.to_string());
     let _ = writeln!(stderr, "{style}error{style:#}: {text}");
 }

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::image::dockerfile::Dockerfile;
-use crate::judge::Difference;
-use crate::judge::rules::RuleSet;
-use crate::model::WriteTarget;
-use crate::report::{self, Collection, Explanation, Format, Report, Style, Unopened};
+use image::dockerfile::Dockerfile;
+use judge::Difference;
+use judge::rules::RuleSet;
+use model::WriteTarget;
+use report::{Collection, Explanation, Format, Report, Style, Unopened};
 
 use super::CliError;
 use super::args::ListFormat;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use crate::model::{WriteTarget, was_opened};
+use model::{WriteTarget, was_opened};
 
 use super::CliError;
 use super::interrupt::PendingFile;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::model::{Meter, Progress};
+use model::{Meter, Progress};
 
 use super::verbosity::Verbosity;
 
@@ -61,7 +61,7 @@ impl Terminal {
 
     /// Displays the progress of one image, given its number, from 1, and the number of images.
     pub(super) fn image(&self, reference: &str, (number, count): (usize, usize)) -> ImageProgress {
-        let reference = crate::model::printable(reference).into_owned();
+        let reference = model::printable(reference).into_owned();
         let position = if count > 1 { format!("{number} of {count}") } else { String::new() };
         let heading = (self.verbosity == Verbosity::Bars).then(|| self.heading(&position, &reference));
         let last = Mutex::new(heading.as_ref().map(|heading| heading.bar.clone()));
@@ -137,7 +137,7 @@ pub(super) struct ImageProgress {
 impl Progress for ImageProgress {
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter> {
         match self.terminal.verbosity {
-            Verbosity::Quiet => Box::new(crate::model::NoProgress),
+            Verbosity::Quiet => Box::new(model::NoProgress),
             Verbosity::Lines => Box::new(ProgressLines {
                 what: self.line(what),
                 total,
@@ -154,7 +154,7 @@ impl Progress for ImageProgress {
                 // The digest in parentheses would leave no room for the bar.
                 let short = what.split(" (").next().unwrap_or(what);
                 let message = if self.is_whole(what) { "whole image" } else { short };
-                let message = crate::model::printable(message).into_owned();
+                let message = model::printable(message).into_owned();
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
                 let bar = self.terminal.bar_below(last.as_ref(), bar, template, message);
                 *last = Some(bar.bar.clone());
@@ -248,7 +248,7 @@ impl Meter for ProgressLines {
         let of = self.total.map(|total| format!(" of {}", size(total))).unwrap_or_default();
         let rate =
             size(u64::try_from(u128::from(done) * 1000 / self.begun.elapsed().as_millis().max(1)).unwrap_or(u64::MAX));
-        let what = crate::model::printable(&self.what);
+        let what = model::printable(&self.what);
         // A failure to display progress is not an error.
         let _ = writeln!(io::stderr(), "{what}: {}{of}, {rate}/s", size(done));
     }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
-use crate::judge::Verdict;
-use crate::judge::policy::Baseline;
-use crate::model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
-use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
+use ::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
+use judge::Verdict;
+use judge::policy::Baseline;
+use model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
 
 use super::args::ReportArgs;
 use super::output::Outputs;

@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::LazyLock;
 
-use crate::document::{Document, Texts, read_text};
-use crate::facts::key::KEYS;
-use crate::judge::policy::Profile;
-use crate::judge::rules::{RuleFile, RuleSet, Trial};
-use crate::model::{Environment, Limits, suggestion};
-use crate::report::pages;
+use facts::key::KEYS;
+use judge::policy::Profile;
+use judge::rules::{RuleFile, RuleSet, Trial};
+use model::document::{Document, read_text};
+use model::{Environment, Limits, suggestion};
+use report::pages;
+
+use crate::shipped;
 
 use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
 use super::{CliError, ExitStatus, output, output_file, plan};
@@ -31,7 +32,7 @@ pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<E
 }
 
 fn profiles() -> Result<ExitStatus, CliError> {
-    let profiles = Profile::all();
+    let profiles = Profile::all(shipped());
     let width = profiles.iter().map(|profile| profile.name.len()).max().unwrap_or_default();
     let mut text = String::new();
     for profile in profiles {
@@ -40,21 +41,14 @@ fn profiles() -> Result<ExitStatus, CliError> {
     print(&text)
 }
 
-/// The folder `schema`. Tests verify that it is current: the program would be larger with the code that generates it.
-static SCHEMAS: LazyLock<Texts> = LazyLock::new(|| Texts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/schemas"))));
-
 fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
     match asked.what {
-        SchemaOf::Policy => print(stored_schema("policy")),
-        SchemaOf::Rule => print(stored_schema("rule")),
-        SchemaOf::Report => print(stored_schema("report")),
-        SchemaOf::Audit => print(stored_schema("audit")),
+        SchemaOf::Policy => print(judge::POLICY_SCHEMA),
+        SchemaOf::Rule => print(judge::RULE_SCHEMA),
+        SchemaOf::Report => print(report::SCHEMA),
+        SchemaOf::Audit => print(crate::audit::SCHEMA),
         SchemaOf::Facts => print(&pages::contract(KEYS)),
     }
-}
-
-fn stored_schema(name: &str) -> &'static str {
-    SCHEMAS.get(&format!("{name}.schema.json")).unwrap_or_default()
 }
 
 /// Writes a page for each rule, and an index.
@@ -80,7 +74,7 @@ pub(super) fn print(text: &str) -> Result<ExitStatus, CliError> {
 }
 
 fn show(asked: &ShowArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    if let Some(text) = RuleSet::source(&asked.rule) {
+    if let Some(text) = shipped().rule(&asked.rule) {
         return print(text);
     }
     let rulebook = asked.rulebook.open(environment)?;
@@ -106,7 +100,7 @@ pub(super) fn no_rule(id: &str, rules: &RuleSet) -> CliError {
 fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     let mut wrong = Vec::new();
     let rules = if asked.folders.is_empty() {
-        RuleSet::builtin()?
+        RuleSet::builtin(shipped())?
     } else {
         let mut rules = RuleSet::default();
         for file in asked.folders.iter().map(|folder| RuleFile::find(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
@@ -132,7 +126,7 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     wrong.extend(sum.failures.iter().cloned());
     wrong.extend(sum.survivors.iter().cloned());
     output::stdout(|out| {
-        wrong.iter().try_for_each(|what| writeln!(out, "{}", crate::model::printable_message(what)))?;
+        wrong.iter().try_for_each(|what| writeln!(out, "{}", model::printable_message(what)))?;
         write!(out, "{count} rules, {} examples: {} failed", sum.examples, sum.failures.len())?;
         if asked.mutate {
             let noticed = sum.mutants - sum.survivors.len();
@@ -148,20 +142,4 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
         writeln!(out)
     })?;
     Ok(if wrong.is_empty() { ExitStatus::Pass } else { ExitStatus::Fail })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::stored_schema;
-
-    #[test]
-    fn the_program_contains_the_schemas() {
-        for name in ["policy", "rule", "report", "audit"] {
-            let schema: Value = serde_json::from_str(stored_schema(name)).unwrap();
-            assert!(schema["properties"].is_object(), "{name}");
-        }
-        assert_eq!(stored_schema("facts"), "");
-    }
 }

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::image::{self, ImageNeeds, Request};
-use crate::layer::cache::ScanCache;
-use crate::model::{Environment, Limits, SandboxState};
 use crate::sandbox::Sandbox;
-use crate::store::ObjectFolder;
+use image::{ImageNeeds, Request};
+use layer::cache::ScanCache;
+use layer::store::ObjectFolder;
+use model::{Environment, Limits, SandboxState};
 
 use super::CliError;
 use super::output::OutputTarget;

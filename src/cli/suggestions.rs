@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _};
 
-use crate::model::nearest;
+use model::nearest;
 
 use super::args::Arguments;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 
-use crate::model::Environment;
+use model::Environment;
 
 use super::args::OutputArgs;
 

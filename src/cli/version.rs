@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use crate::layer::cache::Scanner;
-use crate::model::Limits;
+use layer::cache::Scanner;
+use model::Limits;
 
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     format!(

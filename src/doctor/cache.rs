@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Offer, OwnFolders};
-use crate::model::cause;
+use model::cause;
 
 const AREA: &str = "folders";
 

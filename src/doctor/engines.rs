@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Offer, is_in_path};
-use crate::image::daemon::{Address, Endpoint, EngineError, survey};
-use crate::image::source::{AccessOptions, SourceErrorKind};
+use image::daemon::{Address, Endpoint, EngineError, survey};
+use image::source::{AccessOptions, SourceErrorKind};
 
 const AREA: &str = "engines";
 

@@ -1,8 +1,8 @@
 //! NVIDIA's driver, the GPUs, and what passes them to containers.
 
 use super::Offer;
-use crate::host::Record;
-use crate::model::Fact;
+use facts::machine::Record;
+use model::Fact;
 
 const AREA: &str = "gpus";
 
@@ -101,7 +101,7 @@ fn has_specification(record: &Record) -> bool {
 /// A CDI specification that names files that are gone comes from an earlier driver.
 fn specifications(record: &Record) -> Vec<Offer> {
     let specifications = record.cdi.specifications.value().into_iter().flatten();
-    let offer = |specification: &crate::host::cdi::Specification| {
+    let offer = |specification: &facts::machine::cdi::Specification| {
         let name = format!("CDI {}", specification.file);
         match (&specification.kind, specification.missing.first()) {
             (Fact::Unknown(gap), _) => Offer::broken(

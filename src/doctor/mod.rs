@@ -11,57 +11,14 @@ mod system;
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use facts::machine::Record;
+use image::source::AccessOptions;
+use model::Environment;
 
-use crate::host::Record;
-use crate::image::source::AccessOptions;
-use crate::model::Environment;
-
-/// Something that a machine may have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Offer {
-    /// The area, such as `engines`.
-    pub area: &'static str,
-    /// The thing, such as `Docker` or `/dev/infiniband`.
-    pub name: String,
-    /// Whether it is there and works.
-    pub state: OfferState,
-    /// What was seen.
-    pub about: String,
-    /// What to do, if it does not work.
-    pub help: Option<String>,
-}
-
-/// Whether something is there and works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OfferState {
-    /// It is there, and nothing wrong was seen.
-    Works,
-    /// It is there and does not work.
-    Broken,
-    /// It is not there, which may be right for this machine.
-    Absent,
-    /// It could not be determined.
-    Unknown,
-}
-
-impl OfferState {
-    /// The lower-case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Works => "works",
-            Self::Broken => "broken",
-            Self::Absent => "absent",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+pub use report::{Offer, OfferState};
 
 /// Where ncclcheck keeps files on this machine.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct OwnFolders {
     /// The cache of layer scans; `None` if the environment names no folder for it.
     pub cache: Option<PathBuf>,
@@ -92,28 +49,6 @@ pub fn examine(record: &Record, options: &AccessOptions, folders: &OwnFolders) -
 fn is_in_path(program: &str, environment: &Environment) -> bool {
     let folders = environment.get("PATH").unwrap_or_default().split(':');
     folders.into_iter().any(|folder| Path::new(folder).join(program).is_file())
-}
-
-impl Offer {
-    fn new(area: &'static str, name: impl Into<String>, state: OfferState, about: impl Into<String>) -> Self {
-        Self { area, name: name.into(), state, about: about.into(), help: None }
-    }
-
-    fn works(area: &'static str, name: impl Into<String>, about: impl Into<String>) -> Self {
-        Self::new(area, name, OfferState::Works, about)
-    }
-
-    fn absent(area: &'static str, name: impl Into<String>, about: impl Into<String>) -> Self {
-        Self::new(area, name, OfferState::Absent, about)
-    }
-
-    fn unknown(area: &'static str, name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::new(area, name, OfferState::Unknown, why)
-    }
-
-    fn broken(area: &'static str, name: impl Into<String>, about: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..Self::new(area, name, OfferState::Broken, about) }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! RDMA devices, and what jobs need to open them.
 
 use super::Offer;
-use crate::host::Record;
-use crate::host::rdma::Device;
-use crate::model::Fact;
+use facts::machine::Record;
+use facts::machine::rdma::Device;
+use model::Fact;
 
 const AREA: &str = "rdma";
 

@@ -1,9 +1,9 @@
 //! Registries: configuration files, and credentials by name.
 
 use super::{Offer, is_in_path};
-use crate::image::source::AccessOptions;
-use crate::image::{StoredLogin, registry_configuration, stored_logins};
-use crate::model::Environment;
+use image::source::AccessOptions;
+use image::{StoredLogin, registry_configuration, stored_logins};
+use model::Environment;
 
 const AREA: &str = "registries";
 

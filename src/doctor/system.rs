@@ -1,11 +1,11 @@
 //! The kernel, and the limits that jobs inherit.
 
 use super::Offer;
-use crate::host::Record;
-use crate::host::cgroups::ControlGroups;
-use crate::host::limits::Limit;
-use crate::model::{Fact, size};
 use crate::sandbox::landlock_version;
+use facts::machine::Record;
+use facts::machine::cgroups::ControlGroups;
+use facts::machine::limits::Limit;
+use model::{Fact, size};
 
 const AREA: &str = "system";
 /// Locked memory that RDMA needs for each connection is far more than the kernel's default of 8 MiB.

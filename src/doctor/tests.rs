@@ -1,4 +1,4 @@
-use crate::host::HostTree;
+use facts::machine::HostTree;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use landlock::{
 use rustix::fs::{FileType, fstat};
 
 use super::{Grant, Sandbox};
-use crate::model::set_confined;
+use model::set_confined;
 
 /// The version whose rights were tried. Of an older kernel, those that it knows are given up.
 const TRIED: ABI = ABI::V7;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use files::landlock_version;
 
-use crate::model::{Environment, SandboxExtent, SandboxState, WriteTarget};
+use model::{Environment, SandboxExtent, SandboxState, WriteTarget};
 
 /// Configuration by which names of hosts are resolved (resolv.conf(5), hosts(5), nsswitch.conf(5), gai.conf(5)), with the
 /// folders to which `resolv.conf` is a link, because services replace the file in them.

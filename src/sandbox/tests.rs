@@ -188,10 +188,10 @@ fn a_refused_file_is_explained() {
     let secret = folder.path().join("secret");
     fs::write(&secret, "secret").unwrap();
     inside(&Sandbox::new(), |_| {
-        let error = crate::model::open_regular(&secret).unwrap_err();
+        let error = model::open_regular(&secret).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert!(error.to_string().contains("--no-sandbox allows it"), "{error}");
-        let missing = crate::model::open_regular(&folder.path().join("none")).unwrap_err();
+        let missing = model::open_regular(&folder.path().join("none")).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     });
 }

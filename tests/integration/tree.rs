@@ -17,7 +17,10 @@ enum Content {
 
 /// The folder of a recorded host.
 pub(crate) fn host(name: &str) -> tempfile::TempDir {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/hosts/{name}.yaml"));
+    // Another crate of this repository uses this file too.
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut files = folders.map(|folder| folder.join(format!("fixtures/hosts/{name}.yaml")));
+    let file = files.find(|file| file.is_file()).unwrap();
     let entries: BTreeMap<String, Content> = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (path, content) in &entries {

@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::scanner_version::build_script;
+#[path = "../../build.rs"]
+#[expect(dead_code, clippy::print_stdout, reason = "only the version is tested")]
+mod build_script;
+
 use crate::support::run;
 
 fn printed(argument: &str) -> String {

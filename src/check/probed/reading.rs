@@ -5,11 +5,11 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
 
-use crate::facts::{Handover, NoHandover, handover};
-use crate::image::{Image, ImageError};
-use crate::model::{Gap, ImageConfig, UnknownConfig};
-use crate::probe::recording::Recording;
-use crate::probe::wire::entrypoint::GivenProcess;
+use facts::{Handover, NoHandover, handover};
+use image::{Image, ImageError};
+use model::{Gap, ImageConfig, UnknownConfig};
+use probe::recording::Recording;
+use probe::wire::entrypoint::GivenProcess;
 
 type Loaded = Result<Vec<Image>, ImageError>;
 

@@ -11,7 +11,7 @@ use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::{AccessArgs, JobsArg, ReadingArgs};
 use crate::audit::Shard;
-use crate::model::FailOn;
+use model::FailOn;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {

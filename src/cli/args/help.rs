@@ -2,7 +2,7 @@
 
 use clap::Arg;
 
-use crate::image::reference;
+use image::reference;
 
 /// Exit statuses in one line, for `-h`.
 pub(super) const EXIT_SUMMARY: &str = "Exit status: 0 pass, 1 a rule failed, 2 error, 3 incomplete";

@@ -15,7 +15,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::version::long_version;
-use crate::image::PlatformChoice;
+use image::PlatformChoice;
 
 use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};

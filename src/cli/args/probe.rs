@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::probe::arrangement::{GpuSelection, Ulimit, bytes};
-use crate::probe::{DEFAULT_PIDS, steps};
+use probe::arrangement::{GpuSelection, Ulimit, bytes};
+use probe::{DEFAULT_PIDS, steps};
 
 use super::help::{EXIT_SUMMARY, images, sections, short_help};
 use super::rulebook::RulebookArgs;

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::image::fetch_text;
-use crate::image::source::AccessOptions;
-use crate::judge::{PolicyText, Rulebook, RulebookError};
+use image::fetch_text;
+use image::source::AccessOptions;
+use judge::{PolicyText, Rulebook, RulebookError};
 
 use crate::cli::CliError;
-use crate::model::Environment;
+use model::Environment;
+
+use crate::shipped;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
@@ -67,7 +69,7 @@ pub(in crate::cli) struct RulebookSource {
 impl RulebookSource {
     /// Loads the selected rules.
     pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
-        Rulebook::new(self.profile.as_deref(), &self.policies).map_err(|error| match error {
+        Rulebook::new(shipped(), self.profile.as_deref(), &self.policies).map_err(|error| match error {
             RulebookError::Profile(error) => CliError::Usage(format!("--profile: {error}")),
             error => CliError::Rulebook(error),
         })

@@ -4,8 +4,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
 use crate::cli::ExitStatus;
-use crate::judge::Verdict;
-use crate::model::FailOn;
+use judge::Verdict;
+use model::FailOn;
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(in crate::cli) struct FailOnArg {

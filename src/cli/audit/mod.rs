@@ -7,8 +7,8 @@ mod sources;
 mod work;
 
 use crate::audit::AuditRun;
-use crate::model::Environment;
-use crate::store::ObjectFolder;
+use layer::store::ObjectFolder;
+use model::Environment;
 
 use super::args::audit::{AuditCommand, StoreArgs};
 use super::{CliError, ExitStatus};

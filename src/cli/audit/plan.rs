@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::sources::{SourceArgs, Sources};
-use crate::Cancel;
 use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
 use crate::check::read_hosts;
 use crate::cli::args::audit::AuditPlanArgs;
@@ -15,12 +14,13 @@ use crate::cli::args::{JobsArg, ReadingArgs};
 use crate::cli::plan::{names, requests};
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
-use crate::document::{read_text, read_text_from};
-use crate::image::source::AccessOptions;
-use crate::image::survey::survey;
-use crate::image::{PlatformChoice, Request};
-use crate::layer::cache::ScanCache;
-use crate::model::{Environment, Limits, counted};
+use image::source::AccessOptions;
+use image::survey::survey;
+use image::{PlatformChoice, Request};
+use layer::cache::ScanCache;
+use model::document::{read_text, read_text_from};
+use model::{Environment, Limits, counted};
+use unpack::pipe::Cancel;
 
 /// Images whose documents are read at once. Registries answer most of them within milliseconds, and limit more.
 const AT_ONCE: usize = 8;

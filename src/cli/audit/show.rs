@@ -9,8 +9,8 @@ use crate::audit::{AuditCounts, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
 use crate::cli::args::audit::{AuditFormat, AuditMergeArgs, AuditStatusArgs, AuditTrendArgs, AuditViewArgs};
 use crate::cli::{CliError, ExitStatus, output, output_file};
-use crate::document::{Document, read_text};
-use crate::model::{Environment, Limits};
+use model::document::{Document, read_text};
+use model::{Environment, Limits};
 
 /// Shows how far a run is.
 pub(super) fn status(asked: &AuditStatusArgs, environment: &Environment) -> Result<ExitStatus, CliError> {

@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 use crate::audit::{AuditItem, repository};
 use crate::cli::{CliError, say};
-use crate::document::{read_text, read_text_from};
-use crate::image::source::AccessOptions;
-use crate::image::survey::{engine_images, repositories, tags};
-use crate::model::{Limits, without_content};
+use image::source::AccessOptions;
+use image::survey::{engine_images, repositories, tags};
+use model::document::{read_text, read_text_from};
+use model::{Limits, without_content};
 
 /// Largest list of pods, in bytes. One takes 5 to 20 KB.
 const MOST_PODS: u64 = 1 << 30;
@@ -97,7 +97,7 @@ impl Sources {
     pub(super) fn read(asked: &SourceArgs, options: &AccessOptions) -> Result<Self, CliError> {
         let mut sources = Self { newest: asked.newest, ..Self::default() };
         let wanted = globs("--tags", &asked.tags)?;
-        let failed = |error: crate::image::source::SourceError| CliError::Image(error.into());
+        let failed = |error: image::source::SourceError| CliError::Image(error.into());
         let mut all: BTreeSet<String> = asked.repositories.iter().cloned().collect();
         for registry in &asked.registries {
             let (host, pattern) = registry.split_once('/').unwrap_or((registry, "**"));

@@ -12,9 +12,9 @@ use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
 use crate::cli::plan::requests;
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
-use crate::image::source::AccessOptions;
-use crate::image::{PlatformChoice, Request};
-use crate::model::{Environment, counted};
+use image::source::AccessOptions;
+use image::{PlatformChoice, Request};
+use model::{Environment, counted};
 
 /// Environment variable with `off` or the URL of the shared cache.
 const CACHE: &str = "NCCLCHECK_CACHE";

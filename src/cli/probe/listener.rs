@@ -4,11 +4,11 @@ use std::io;
 use std::path::Path;
 
 use crate::cli::interrupt::on_interrupt;
-use crate::image::source::read_bounded;
-use crate::model::printable;
-use crate::model::{cause, open_named};
-use crate::probe::recording::{Recording, StepOutcome, StepRecord};
-use crate::probe::{Interrupt, Observer};
+use image::source::read_bounded;
+use model::printable;
+use model::{cause, open_named};
+use probe::recording::{Recording, StepOutcome, StepRecord};
+use probe::{Interrupt, Observer};
 
 use super::super::CliError;
 use super::super::output_file::OutputFile;

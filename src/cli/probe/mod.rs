@@ -8,15 +8,15 @@ mod table;
 
 use crate::check::Check;
 use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};
-use crate::image::source::AccessOptions;
-use crate::judge::Verdict;
-use crate::judge::rules::Rule;
-use crate::model::{Environment, SandboxState, cause};
-use crate::probe::arrangement::Arrangement;
-use crate::probe::engine::Launcher;
-use crate::probe::recording::Recording;
-use crate::probe::{self, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload};
-use crate::report::{Format, Report, ReportRun, Style};
+use ::probe::{self, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload};
+use image::source::AccessOptions;
+use judge::Verdict;
+use judge::rules::Rule;
+use model::{Environment, SandboxState, cause};
+use probe::arrangement::Arrangement;
+use probe::engine::Launcher;
+use probe::recording::Recording;
+use report::{Format, Report, ReportRun, Style};
 
 use super::args::probe::{
     EntrypointChoice, InvestigationArgs, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps,

@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use super::super::args::{Arguments, Command, stdin};
 use super::plan::image_name;
 use crate::check::names;
-use crate::judge::rules::{RuleSet, judge};
-use crate::model::ImageSummary;
+use judge::rules::{RuleSet, judge};
+use model::ImageSummary;
 
 /// References and the sources that they resolve to.
 const IMAGES: [(&str, &str); 14] = [
@@ -71,7 +71,7 @@ fn refusal(line: &str, program: &mut clap::Command) -> Option<String> {
 #[test]
 fn every_command_of_a_fix_is_accepted() {
     let is_own = |line: &&str| line.trim_start().starts_with("ncclcheck ");
-    let rules = RuleSet::builtin().unwrap().only(|rule| rule.fix.lines().any(|line| is_own(&line)));
+    let rules = RuleSet::builtin(crate::shipped()).unwrap().only(|rule| rule.fix.lines().any(|line| is_own(&line)));
     let mut lines = std::collections::BTreeSet::new();
     for (reference, source) in IMAGES {
         let image = image(reference, source);

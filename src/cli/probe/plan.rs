@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::document::Document;
-use crate::document::read_text;
-use crate::image::reference::transport_of;
-use crate::model::Limits;
-use crate::model::Owner;
-use crate::probe::ProbePlan;
-use crate::probe::arrangement::{Arrangement, EntrypointUse, GpuWay, PullPolicy};
-use crate::probe::expect::{Expectations, ExpectedRun};
-use crate::probe::isolation::{self, Share, Way};
-use crate::probe::plan::{SleepRank, WhatIf};
-use crate::probe::wire::StepBody as _;
-use crate::probe::wire::collectives::FORCED_NETWORK;
-use crate::probe::wire::what_if::WhatIfBody;
+use image::reference::transport_of;
+use model::Limits;
+use model::Owner;
+use model::document::Document;
+use model::document::read_text;
+use probe::ProbePlan;
+use probe::arrangement::{Arrangement, EntrypointUse, GpuWay, PullPolicy};
+use probe::expect::{Expectations, ExpectedRun};
+use probe::isolation::{self, Share, Way};
+use probe::plan::{SleepRank, WhatIf};
+use probe::wire::StepBody as _;
+use probe::wire::collectives::FORCED_NETWORK;
+use probe::wire::what_if::WhatIfBody;
 
 use super::super::CliError;
 use super::super::args::probe::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::probe::recording::{StepOutcome, StepRecord};
+use probe::recording::{StepOutcome, StepRecord};
 
 use super::super::progress::{Bar, Terminal};
 
@@ -55,7 +55,7 @@ fn ended(step: &StepRecord) -> String {
 mod tests {
     use indicatif::InMemoryTerm;
 
-    use crate::probe::recording::Recording;
+    use probe::recording::Recording;
 
     use super::*;
 
@@ -65,10 +65,13 @@ mod tests {
         let terminal = Terminal::in_memory(&screen);
         let table = StepTable::new(&terminal, &["limits", "gpus", "collectives"].map(ToOwned::to_owned));
         let lines = [
+            r#"{"ncclcheck":1,"event":"hello","plan":{"steps":["limits","gpus"]}}"#,
+            r#"{"ncclcheck":1,"event":"start","step":"limits","deadline":20}"#,
             r#"{"ncclcheck":1,"event":"result","step":"limits","seconds":0.24,"body":{}}"#,
+            r#"{"ncclcheck":1,"event":"start","step":"gpus","deadline":60}"#,
             r#"{"ncclcheck":1,"event":"skipped","step":"gpus","why":"none"}"#,
         ];
-        for step in &Recording::read(lines.join("\n").as_bytes()).steps {
+        for step in &Recording::replay(lines.join("\n").as_bytes()).unwrap().steps {
             table.end(step);
         }
         table.start("collectives");

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """flat: prints the probe's payload as the single program that runs in a container. It joins the table of steps, the shared
 modules in the order of MODULES, the modules of the steps, and main, without the lines that import one module from another, as
-src/probe/payload.rs does."""
+crates/probe/src/payload.rs does."""
 import json
 import os
 import re
 import sys
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "src", "probe", "payload")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "crates", "probe", "src", "payload")
 STEPS = os.path.join(FOLDER, "..", "steps.yaml")
 OWN_IMPORT = re.compile(r"from ncclcheck_probe\.(\w+) import (.+)$")
 

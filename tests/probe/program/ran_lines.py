@@ -55,7 +55,7 @@ class Tracer:
         """`joined`, the module's name, or None for other code."""
         if file_name not in self.modules:
             folder, base = os.path.split(file_name)
-            is_module = folder.endswith(("/ncclcheck_probe", "/src/probe/payload"))
+            is_module = folder.endswith(("/ncclcheck_probe", "/crates/probe/src/payload"))
             self.modules[file_name] = JOINED if file_name == JOINED else base[:-3] if is_module else None
         return self.modules[file_name]
 

@@ -1,0 +1,58 @@
+//! Values of `NCCL_NET` that no network has (`ncclNetInit` in `src/plugin/net.cc`; `src/net.cc` before 2.26).
+
+use model::{Fact, Gap, ImagePath, Site};
+
+use super::super::settings::number;
+use super::super::{Context, Facts, key};
+use super::conflicts::Effective;
+
+/// The setting of `NCCL_NET` at which NCCL stops, with the sites of the settings that cause it. NCCL's own networks are
+/// IB and Socket; a plugin may name another.
+pub(super) fn refused(
+    effective: &Effective<'_>,
+    context: &Context<'_>,
+    facts: &Facts,
+) -> Result<Option<(String, Vec<Site>)>, Gap> {
+    let Some(setting) = effective.get("NCCL_NET") else { return Ok(None) };
+    let Some(value) = setting.value.as_deref() else { return Ok(None) };
+    let refused = |why: &str, others: &[&str]| {
+        let others = others.iter().filter_map(|name| effective.get(name)).map(|setting| setting.site.clone());
+        Some((format!("NCCL_NET={value} ({why})"), [setting.site.clone()].into_iter().chain(others).collect()))
+    };
+    let off = effective.get("NCCL_IB_DISABLE").and_then(|setting| setting.value.as_deref());
+    if value.eq_ignore_ascii_case("Socket") {
+        return Ok(None);
+    }
+    if value.eq_ignore_ascii_case("IB") {
+        let is_off = off.and_then(number).is_some_and(|number| number != 0);
+        let conflict = || refused("NCCL_IB_DISABLE switches this network off", &["NCCL_IB_DISABLE"]);
+        return Ok(is_off.then(conflict).flatten());
+    }
+    let nothing = if value.is_empty() {
+        "no network has an empty name; leave the variable unset"
+    } else {
+        "NCCL has only IB and Socket, and the image has no network plugin"
+    };
+    match facts.get(key::NCCL_NET_PLUGIN) {
+        Fact::Seen { .. } if !value.is_empty() => Ok(None),
+        Fact::Unknown(gap) if !value.is_empty() => Err(gap.clone()),
+        _ => match mounted(effective, context).filter(|_| !value.is_empty()) {
+            Some(folder) => {
+                let why = format!("the network {value} may be in {folder}, a directory that the image does not have");
+                Err(Gap::new(why).settled_by("the host mounts the plugin, or it is missing"))
+            }
+            None => Ok(refused(nothing, &[])),
+        },
+    }
+}
+
+/// The first directory of `LD_LIBRARY_PATH` that the image does not have, and that a host may mount.
+fn mounted(effective: &Effective<'_>, context: &Context<'_>) -> Option<ImagePath> {
+    let launched = effective.get("LD_LIBRARY_PATH").and_then(|setting| setting.value.clone());
+    let config = || context.config?.environment.get("LD_LIBRARY_PATH").cloned();
+    let list = launched.or_else(config)?;
+    let folders = list.split(':').filter(|folder| folder.starts_with('/')).map(ImagePath::from);
+    // The container runtime mounts the driver into these itself.
+    let is_of_the_driver = |folder: &ImagePath| folder.to_string().starts_with("/usr/local/nvidia");
+    folders.into_iter().find(|folder| !is_of_the_driver(folder) && !context.rootfs.is_directory(folder))
+}

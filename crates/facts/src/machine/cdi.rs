@@ -1,0 +1,97 @@
+//! Specifications of the Container Device Interface (CDI), which describe devices to engines and runtimes
+//! (<https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md>).
+
+use serde::{Deserialize, Serialize};
+
+use model::Fact;
+
+use super::HostTree;
+use model::document::{Document, YamlNode};
+
+/// Folders of specifications; /var/run is another name of /run.
+const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
+
+/// CDI specifications of the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cdi {
+    /// One per file; absent without a folder of specifications.
+    pub specifications: Fact<Vec<Specification>>,
+}
+
+/// A CDI specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Specification {
+    /// Path of its file.
+    pub file: String,
+    /// Kind of its devices, such as `nvidia.com/gpu`; unknown if the file cannot be read.
+    pub kind: Fact<String>,
+    /// Names of its devices.
+    pub devices: Vec<String>,
+    /// Host files and device nodes that it names and that do not exist.
+    pub missing: Vec<String>,
+}
+
+impl Cdi {
+    pub(super) fn collect(tree: &HostTree) -> Self {
+        let mut specifications: Fact<Vec<Specification>> = Fact::Absent;
+        for folder in FOLDERS {
+            match tree.names(folder) {
+                Fact::Absent => {}
+                Fact::Unknown(why) => return Self { specifications: Fact::Unknown(why) },
+                Fact::Seen { value: names, .. } => {
+                    let is_one = |name: &&String| matches!(name.rsplit_once('.'), Some((_, "yaml" | "json")));
+                    let read = names.iter().filter(is_one).map(|name| specification(format!("{folder}/{name}"), tree));
+                    let before = specifications.value().cloned().unwrap_or_default();
+                    specifications = Fact::known(before.into_iter().chain(read).collect());
+                }
+            }
+        }
+        Self { specifications }
+    }
+}
+
+fn specification(file: String, tree: &HostTree) -> Specification {
+    // YAML is a superset of JSON.
+    let document = tree.text(&file).and_then(|text, _| {
+        let document = Document { name: &file, text: &text }.parse::<YamlNode>();
+        document.map_or_else(|mistake| Fact::unknown(format!("line {}: {}", mistake.line, mistake.what)), Fact::known)
+    });
+    let kind = document.clone().and_then(|document, _| {
+        let kind = text(&document, "kind").map(ToOwned::to_owned);
+        kind.map_or_else(|| Fact::unknown("the specification has no `kind`"), Fact::known)
+    });
+    let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
+    let Fact::Seen { value: document, .. } = document else { return specification };
+    let mut edits = vec![document.get("containerEdits")];
+    for device in list(&document, "devices") {
+        specification.devices.extend(text(device, "name").map(ToOwned::to_owned));
+        edits.push(device.get("containerEdits"));
+    }
+    for path in edits.into_iter().flatten().flat_map(host_paths) {
+        if tree.has(path) == Fact::known(false) && !specification.missing.iter().any(|known| known == path) {
+            specification.missing.push(path.to_owned());
+        }
+    }
+    specification
+}
+
+/// Host paths that the edits refer to. A device node without `hostPath` has the same path on the host as in the
+/// container.
+fn host_paths(edits: &YamlNode) -> impl Iterator<Item = &str> {
+    let mounts = list(edits, "mounts").filter_map(|mount| text(mount, "hostPath"));
+    mounts.chain(list(edits, "deviceNodes").filter_map(|node| text(node, "hostPath").or_else(|| text(node, "path"))))
+}
+
+fn list<'n>(value: &'n YamlNode, name: &str) -> impl Iterator<Item = &'n YamlNode> {
+    let values = match value.get(name) {
+        Some(YamlNode::List(values)) => values.as_slice(),
+        _ => &[],
+    };
+    values.iter()
+}
+
+fn text<'n>(value: &'n YamlNode, name: &str) -> Option<&'n str> {
+    value.get(name)?.as_str()
+}

@@ -1,0 +1,68 @@
+//! The search for a module: `sys.path`, then the finders that startup code installed.
+
+use model::{Gap, ImagePath};
+
+use super::editable;
+use super::files::ProcessFiles;
+use super::modules::{self, Importable};
+use super::version::PythonVersion;
+
+/// How an interpreter finds modules.
+#[derive(Debug)]
+pub(super) struct ModuleSearch {
+    pub(super) version: PythonVersion,
+    /// `sys.path`, with entries that do not exist.
+    pub(super) entries: Vec<ImagePath>,
+    /// The archive of the standard library, which need not exist.
+    pub(super) archive: ImagePath,
+    /// Files of finders for editable packages.
+    pub(super) finders: Vec<ImagePath>,
+    /// Code that may change the search, and is not understood.
+    pub(super) opaque: Vec<ImagePath>,
+    /// An archive that runs, with modules of its own.
+    pub(super) program: Option<ImagePath>,
+    /// Why the path may have other entries.
+    pub(super) gap: Option<Gap>,
+}
+
+/// The result of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModuleImport {
+    /// What is imported, if anything.
+    pub(crate) found: Option<Importable>,
+    /// Code that may lead to another module of this name, if the image has one.
+    pub(crate) opaque: Vec<ImagePath>,
+}
+
+impl ModuleSearch {
+    /// What a name is imported from.
+    pub(super) fn import(&self, files: &ProcessFiles<'_>, name: &str) -> Result<ModuleImport, Gap> {
+        if let Some(gap) = &self.gap {
+            return Err(gap.clone());
+        }
+        if let Some(archive) = &self.program {
+            let why = format!("{archive} is an archive of modules, whose content is not read");
+            return Err(Gap::new(why).settled_by("check the image with the files of the archive unpacked"));
+        }
+        let mut found = modules::find(files, self.version, &self.entries, name);
+        let place = found.as_ref().map(|found| found.path().parent());
+        let before = self.entries.iter().take_while(|entry| Some(*entry) != place.as_ref());
+        let mut archives = before.filter(|entry| self.may_have(files, entry, name));
+        if let Some(archive) = archives.next() {
+            return Err(Gap::new(format!("{archive}, an entry of sys.path, is an archive, whose content is not read")));
+        }
+        if found.is_none() {
+            for finder in &self.finders {
+                found = found.or(editable::find(files, self.version, finder, name)?);
+            }
+        }
+        Ok(ModuleImport { found, opaque: self.opaque.clone() })
+    }
+
+    /// Returns true for a file that may be an archive with this module. An egg has the modules of the package that its
+    /// name begins with.
+    fn may_have(&self, files: &ProcessFiles<'_>, entry: &ImagePath, name: &str) -> bool {
+        let is_other_egg = entry.file_name().ends_with(b".egg") && !entry.file_name().starts_with(name.as_bytes());
+        *entry != self.archive && !is_other_egg && files.is_file(entry)
+    }
+}

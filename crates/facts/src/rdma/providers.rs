@@ -1,0 +1,186 @@
+//! Providers of libibverbs: the configured, the installed and the usable ones (rdma-core, `libibverbs/dynamic_driver.c`).
+
+use model::{Fact, Gap, ImagePath, Site};
+use rootfs::loader::elf;
+
+use super::super::{Context, Facts, key, pattern, text};
+
+pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
+pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
+
+/// A driver name, and the file that names it.
+type Named = (String, Site);
+
+/// The places where a libibverbs looks for providers.
+struct ProviderSearch {
+    verbs: ImagePath,
+    /// The directory that is compiled into libibverbs, or the usual one next to it.
+    folder: ImagePath,
+    /// Version of the private interface in the names of files, if known.
+    abi: Option<String>,
+}
+
+/// A provider library that libibverbs opens, or one that is for another libibverbs.
+struct ProviderCandidate {
+    /// The names that libibverbs passes to dlopen, up to the first that succeeds.
+    names: Vec<String>,
+    path: ImagePath,
+    /// The version in the file's name, if it is not the one that libibverbs looks for.
+    other_abi: Option<String>,
+}
+
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
+    let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
+    let named = drivers(context);
+    let both = verbs.clone().and_then(|verbs, _| match &named {
+        Ok(named) => {
+            let search = ProviderSearch::new(context, verbs, abi);
+            let found = named.iter().map(|(name, site)| Ok((name, site, search.find(context, name)?)));
+            found.collect::<Result<Vec<_>, Gap>>().map_or_else(Fact::Unknown, |found| Fact::seen((search, found), []))
+        }
+        Err(gap) => Fact::Unknown(gap.clone()),
+    });
+    let list = |keep: &dyn Fn(Option<&ProviderCandidate>) -> bool| match &both {
+        Fact::Seen { value: (_, found), .. } => {
+            let kept = found.iter().filter(|(_, _, candidate)| keep(candidate.as_ref()));
+            let (names, at): (Vec<String>, Vec<Site>) =
+                kept.map(|(name, site, _)| ((*name).clone(), (*site).clone())).unzip();
+            if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
+        }
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    let fits = |candidate: Option<&ProviderCandidate>| candidate.is_some_and(|found| found.other_abi.is_none());
+    facts.insert(key::RDMA_PROVIDERS, list(&fits));
+    facts.insert(key::RDMA_DANGLING_DRIVERS, list(&|candidate| candidate.is_none()));
+    let broken = match &both {
+        Fact::Seen { value: (search, found), .. } => {
+            let caller = facts.get(key::NCCL_LOADED_PATH).value();
+            let broken = found.iter().filter_map(|(_, site, candidate)| {
+                let why = search.fault(context, candidate.as_ref()?, caller).transpose()?;
+                Some(why.map(|why| (why, (*site).clone())))
+            });
+            match broken.collect::<Result<Vec<_>, Gap>>() {
+                Ok(broken) if broken.is_empty() => Fact::Absent,
+                Ok(broken) => {
+                    let (value, at) = broken.into_iter().unzip();
+                    Fact::Seen { value, at }
+                }
+                Err(gap) => Fact::Unknown(gap),
+            }
+        }
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.insert(key::RDMA_BROKEN_PROVIDERS, broken);
+}
+
+impl ProviderSearch {
+    fn new(context: &Context<'_>, verbs: ImagePath, abi: Option<String>) -> Self {
+        let opened = context.rootfs.open(&verbs).ok();
+        let pattern = opened.and_then(|(_, file)| elf(&file)?.provider_pattern.clone());
+        let Some(pattern) = pattern.map(|pattern| ImagePath::from(pattern.as_str())) else {
+            let folder = verbs.parent().join(b"libibverbs");
+            return Self { verbs, folder, abi };
+        };
+        let own = PROVIDER.captures(pattern.file_name()).and_then(|captures| captures.get(2));
+        let own = own.map(|abi| String::from_utf8_lossy(abi.as_bytes()).into_owned());
+        Self { verbs, folder: pattern.parent(), abi: own.or(abi) }
+    }
+
+    /// The library of a driver: by its own path if the driver is one, else in the compiled directory, else by the
+    /// loader's search for the plain name. If there is none, the one in the directory for another libibverbs.
+    fn find(&self, context: &Context<'_>, driver: &str) -> Result<Option<ProviderCandidate>, Gap> {
+        let (folder, stem) = match driver.rsplit_once('/') {
+            Some((folder, stem)) => (ImagePath::from(folder), stem.to_owned()),
+            None => (self.folder.clone(), format!("lib{driver}")),
+        };
+        let Some(abi) = &self.abi else { return Ok(any(context, &folder, &stem, None)) };
+        let file = format!("{stem}-rdmav{abi}.so");
+        let path = folder.join(file.as_bytes());
+        let is_path = driver.contains('/');
+        if context.rootfs.open(&path).is_ok() {
+            let plain = (!is_path).then_some(file);
+            let names = std::iter::once(path.to_string()).chain(plain).collect();
+            return Ok(Some(ProviderCandidate { names, path, other_abi: None }));
+        }
+        if !is_path
+            && let Ok((_, verbs)) = context.rootfs.open(&self.verbs)
+            && let Some(info) = elf(&verbs)
+            && let Some(bound) = context.loader.find(&file, &self.verbs, info)?
+        {
+            return Ok(Some(ProviderCandidate { names: vec![file], path: bound.path, other_abi: None }));
+        }
+        Ok(any(context, &folder, &stem, Some(abi)))
+    }
+
+    /// Why libibverbs cannot use a provider: it is for another libibverbs, or the dynamic loader rejects it.
+    fn fault(
+        &self,
+        context: &Context<'_>,
+        candidate: &ProviderCandidate,
+        caller: Option<&ImagePath>,
+    ) -> Result<Option<String>, Gap> {
+        let path = &candidate.path;
+        if let (Some(other), Some(abi)) = (&candidate.other_abi, &self.abi) {
+            return Ok(Some(format!(
+                "{path} is for a libibverbs with IBVERBS_PRIVATE_{other}, and this one has {abi}"
+            )));
+        }
+        let mut fault = None;
+        for name in &candidate.names {
+            match self.dlopen(context, caller, name)? {
+                // The first name is the one whose file exists.
+                Err(why) => fault = fault.or_else(|| Some(format!("{path}: {why}"))),
+                Ok(()) => return Ok(None),
+            }
+        }
+        Ok(fault)
+    }
+
+    /// Opens a provider from libibverbs: in the process whose NCCL opens that, else in one of which nothing is known.
+    fn dlopen(&self, context: &Context<'_>, caller: Option<&ImagePath>, name: &str) -> Result<Result<(), String>, Gap> {
+        let verbs = self.verbs.to_string();
+        match caller.map_or(Fact::Absent, |caller| context.loader.dlopen(caller, &[&verbs, name])) {
+            Fact::Seen { value, .. } => return Ok(value.map(|_| ())),
+            Fact::Unknown(gap) => return Err(gap),
+            Fact::Absent => {}
+        }
+        let opened = context.rootfs.open(&self.verbs).ok();
+        let object = opened.as_ref().and_then(|(_, file)| elf(file));
+        object.map_or_else(
+            || Err(Gap::new(format!("{verbs} could not be read"))),
+            |object| context.loader.dlopen_alone(&verbs, object, name),
+        )
+    }
+}
+
+/// A provider in a directory, for any libibverbs. `wanted` is the version that this one looks for, if known.
+fn any(context: &Context<'_>, folder: &ImagePath, stem: &str, wanted: Option<&String>) -> Option<ProviderCandidate> {
+    context.rootfs.names(folder).find_map(|file| {
+        let captures = PROVIDER.captures(file)?;
+        let text = |part: usize| captures.get(part).map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
+        let path = folder.join(file);
+        let is_of_driver = stem == format!("lib{}", text(1)?) && context.rootfs.open(&path).is_ok();
+        let other_abi = text(2).filter(|_| wanted.is_some());
+        is_of_driver.then(|| ProviderCandidate { names: vec![path.to_string()], path, other_abi })
+    })
+}
+
+/// The providers that `/etc/libibverbs.d` names, sorted.
+fn drivers(context: &Context<'_>) -> Result<Vec<Named>, Gap> {
+    let folder = ImagePath::from("etc/libibverbs.d");
+    let mut named = Vec::new();
+    for name in context.rootfs.names(&folder).filter(|name| name.ends_with(b".driver")) {
+        match text(context.rootfs, &folder.join(name)) {
+            Fact::Seen { value, at } => named.extend(DRIVER.captures_iter(value).flat_map(|captures| {
+                let driver = String::from_utf8_lossy(&captures[1]).into_owned();
+                at.iter().map(move |site| (driver.clone(), site.clone())).collect::<Vec<_>>()
+            })),
+            Fact::Absent => {}
+            Fact::Unknown(gap) => return Err(gap),
+        }
+    }
+    named.sort();
+    Ok(named)
+}

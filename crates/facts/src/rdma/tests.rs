@@ -1,0 +1,44 @@
+use model::{ElfInfo, Endian, Fact, Found, ImageConfig};
+
+use super::super::{Facts, key};
+use crate::tests::synthetic::{collect, file, rootfs};
+
+const VERBS: &str = "usr/lib/x86_64-linux-gnu/libibverbs.so.1";
+const PROVIDERS: &str = "usr/lib/x86_64-linux-gnu/libibverbs";
+
+/// The facts about an image without a program that opens libibverbs, with a provider each that needs these libraries.
+fn facts(of_verbs: &[&str], of_provider: &[&str]) -> Facts {
+    let library = |soname: &str, needed: &[&str]| {
+        let mut elf = ElfInfo::bare(64, Endian::Little, 62);
+        elf.soname = Some(soname.to_owned());
+        elf.needed = needed.iter().map(ToString::to_string).collect();
+        elf
+    };
+    let mut verbs = library("libibverbs.so.1", of_verbs);
+    verbs.provider_pattern = Some(format!("/{PROVIDERS}/lib%s-rdmav34.so"));
+    let provider = library("libmlx5-rdmav34.so", of_provider);
+    let files = [
+        (VERBS.to_owned(), Found::Elf(Box::new(verbs))),
+        (format!("{PROVIDERS}/libmlx5-rdmav34.so"), Found::Elf(Box::new(provider))),
+        ("etc/libibverbs.d/mlx5.driver".to_owned(), Found::Text(b"driver mlx5\n".as_slice().into())),
+    ];
+    let files = files.into_iter().map(|(path, found)| (file(&path), vec![Ok(found)]));
+    collect(&rootfs(files), &ImageConfig::default())
+}
+
+fn broken(facts: &Facts) -> String {
+    match facts.view(key::find("rdma.broken_providers").unwrap()) {
+        Fact::Seen { value, .. } => value.to_string(),
+        Fact::Absent => "absent".to_owned(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
+
+#[test]
+fn providers_are_judged_without_a_process_that_opens_libibverbs() {
+    assert_eq!(broken(&facts(&[], &["libibverbs.so.1"])), "absent");
+    let missing = "libmlx5.so.1: cannot open shared object file: No such file or directory";
+    assert_eq!(broken(&facts(&[], &["libmlx5.so.1"])), format!("/{PROVIDERS}/libmlx5-rdmav34.so: {missing}"));
+    let unknown = broken(&facts(&["libnl-3.so.200"], &[]));
+    assert!(unknown.starts_with(&format!("unknown: what opens /{VERBS} is unknown: libnl-3.so.200")), "{unknown}");
+}

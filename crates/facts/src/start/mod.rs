@@ -1,0 +1,215 @@
+//! The process that the image starts: its Python, and the user, the working directory and the variables that it gets.
+//!
+//! The command is followed from program to program and through the text of scripts, without running anything. What
+//! cannot be followed is unknown, and a user can state it: [`model::StartChoice`].
+
+mod arguments;
+mod call;
+mod handover;
+mod interpreter;
+mod produce;
+mod runner;
+mod state;
+mod user;
+
+#[cfg(test)]
+pub(super) use call::PythonFlags;
+pub(super) use call::{PythonCall, PythonTarget};
+pub use handover::{Handover, NoHandover, handover};
+pub(super) use produce::produce;
+pub(super) use state::ProcessState;
+pub(super) use user::{ContainerUser, homes};
+
+use model::{Gap, ImageConfig, ImagePath, conceal_words};
+use rootfs::RootFs;
+use shell::Field;
+
+use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, refusal};
+
+/// Programs that do nothing of interest: an image that starts one waits for a command of its user.
+const IDLE: &[&str] =
+    &["sleep", "tail", "true", "cat", "echo", "sshd", "pause", "nvidia-smi", "ls", "date", "tini", "yes"];
+
+/// A program that the image's command starts in the end.
+#[derive(Debug)]
+pub(super) enum StartedProgram {
+    Python,
+    /// A compiled program, without links, and the configuration as it has it.
+    Compiled(ImagePath, Box<ImageConfig>),
+}
+
+/// Length of a word with which Linux starts no process, in bytes (`MAX_ARG_STRLEN`).
+pub(super) const LONGEST_WORD: usize = 128 << 10;
+
+/// What an image starts.
+#[derive(Debug)]
+pub(super) struct ImageStart {
+    /// The call of Python, if the image has one. If it is unknown, so are its variables.
+    pub(super) call: Option<PythonCall>,
+    /// The command that was followed; `None` if there is none.
+    pub(super) command: Option<String>,
+    /// The user, as stated by the configuration or for this check.
+    pub(super) user: Result<ContainerUser, Gap>,
+    /// What was assumed, one sentence each.
+    pub(super) assumed: Vec<String>,
+    /// Why the process is unknown.
+    pub(super) gap: Option<Gap>,
+    /// What an engine says of a command that it cannot execute.
+    pub(super) refusal: Option<String>,
+    /// True if the command was followed to its end and starts no program.
+    pub(super) starts_nothing: bool,
+    /// What the command starts in the end, if that is known.
+    pub(super) program: Option<StartedProgram>,
+    /// The configuration as the process has it.
+    pub(super) config: Option<ImageConfig>,
+}
+
+impl ImageStart {
+    /// Follows the image's command.
+    pub(super) fn of(rootfs: &RootFs, config: Option<&ImageConfig>) -> Self {
+        let initial = ProcessState::initial(rootfs, config);
+        let words = words(config);
+        let mut runner = Runner::new(rootfs, initial.user.clone());
+        let shell = initial.shell();
+        let fields: Vec<Field> = words.iter().cloned().map(Ok).collect();
+        let place = if config.is_some_and(|config| config.start.command.is_some()) {
+            "--command"
+        } else {
+            "the image's command"
+        };
+        let start = Start { words: &fields, has_input: false, place: place.to_owned() };
+        let refusal = refusal(&runner, &words, &shell);
+        let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {
+            _ if refusal.is_some() => Ok(None),
+            Some(length) => Err(Gap::new(format!(
+                "a word of the command has {length} bytes, and Linux starts no process with one of {LONGEST_WORD}"
+            ))),
+            None => runner.start(&start, &shell),
+        };
+        let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
+        let mut image = Self {
+            call: None,
+            command: (!words.is_empty()).then(|| conceal_words(&words).join(" ")),
+            user: initial.user.clone(),
+            assumed: Vec::new(),
+            gap: None,
+            starts_nothing: refusal.is_none() && matches!(started, Ok(None)),
+            refusal,
+            program: match &started {
+                Ok(Some(started)) => program(rootfs, config, started),
+                // An image that lacks the Python that its command names is none of another program.
+                Ok(None) => names_python(&words).then_some(StartedProgram::Python),
+                Err(_) => None,
+            },
+            config: None,
+        };
+        image.settle(rootfs, config, &initial, started);
+        let state = image.call.as_ref().map(|call| &call.state);
+        image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
+        image
+    }
+
+    fn settle(
+        &mut self,
+        rootfs: &RootFs,
+        config: Option<&ImageConfig>,
+        initial: &ProcessState,
+        started: Result<Option<Started>, Gap>,
+    ) {
+        let chosen = config.and_then(|config| config.start.python.as_deref());
+        let is_idle = |path: &ImagePath| IDLE.iter().any(|name| path.file_name() == name.as_bytes());
+        let is_program = matches!(started, Ok(Some(Started::Program(..))));
+        let (state, gap, why) = match started {
+            Ok(Some(Started::Python(call))) => {
+                self.call = Some(match chosen {
+                    Some(path) => call.of(call.state.directory.join(path.as_bytes())),
+                    None => *call,
+                });
+                return;
+            }
+            Ok(Some(Started::Shell(state))) => (*state, None, "the image starts a shell".to_owned()),
+            Ok(Some(Started::Program(path, state))) if is_idle(&path) => {
+                (*state, None, format!("the image starts {path}"))
+            }
+            Ok(Some(Started::Program(path, state))) => {
+                let why = format!("the image starts {path}, a compiled program, which may start any Python");
+                (*state, Some(Gap::new(why).settled_by(SETTLE)), String::new())
+            }
+            Ok(None) => (initial.clone(), None, self.why_nothing(config)),
+            Err(gap) => (initial.clone(), Some(gap), String::new()),
+        };
+        if let Some(path) = chosen {
+            let program = state.directory.join(path.as_bytes());
+            self.assumed
+                .extend(gap.map(|gap| format!("the variables and the working directory are the image's: {}", gap.why)));
+            self.call = Some(PythonCall::plain(program, state));
+            return;
+        }
+        let python = find(rootfs, &state, "python").or_else(|| find(rootfs, &state, "python3"));
+        let Some(python) = python else {
+            self.gap = gap.filter(|_| !is_program);
+            return;
+        };
+        let state = if let Some(gap) = &gap {
+            state.unknown(gap)
+        } else {
+            self.assumed.push(format!("the job runs {python}, the first Python in PATH: {why}"));
+            state
+        };
+        self.gap = gap;
+        self.call = Some(PythonCall::plain(python, state));
+    }
+
+    fn why_nothing(&self, config: Option<&ImageConfig>) -> String {
+        match config {
+            None => "a root file system has no command".to_owned(),
+            Some(config) => match (&config.unknown.command, &self.command) {
+                (Some(gap), _) => gap.why.clone(),
+                (None, None) => "the image has no command".to_owned(),
+                (None, Some(_)) if self.refusal.is_some() => "no engine executes the image's command".to_owned(),
+                (None, Some(_)) => "the image's command starts no Python".to_owned(),
+            },
+        }
+    }
+}
+
+/// The words of the command.
+fn words(config: Option<&ImageConfig>) -> Vec<String> {
+    let Some(config) = config else { return Vec::new() };
+    match &config.start.command {
+        Some(command) => vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],
+        None => config.entrypoint.iter().chain(&config.command).cloned().collect(),
+    }
+}
+
+/// The file of a Python in `PATH` that the user may execute. Python 2 is excluded because no current torch runs on it.
+fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePath> {
+    let is_current =
+        |path: &ImagePath| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2"));
+    state.find(command, |path| is_current(path) && may_execute(rootfs, &state.user, path) != Ok(false))
+}
+
+/// True if the first word of a command is a name of Python.
+fn names_python(words: &[String]) -> bool {
+    words.first().and_then(|word| word.rsplit('/').next()).is_some_and(is_python)
+}
+
+fn program(rootfs: &RootFs, config: Option<&ImageConfig>, started: &Started) -> Option<StartedProgram> {
+    match started {
+        Started::Python(_) => Some(StartedProgram::Python),
+        Started::Shell(_) => None,
+        Started::Program(path, state) => {
+            let (real, _) = rootfs.open(path).ok()?;
+            Some(StartedProgram::Compiled(real, Box::new(state.applied_to(config?))))
+        }
+    }
+}
+
+/// The call of Python that the image's command makes, if the image has a Python.
+#[cfg(test)]
+pub(super) fn python(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<PythonCall> {
+    ImageStart::of(rootfs, config).call
+}
+
+#[cfg(test)]
+mod tests;

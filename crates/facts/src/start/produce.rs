@@ -1,0 +1,41 @@
+//! The facts about the process that the image starts.
+
+use model::{Fact, Site};
+
+use super::super::{Context, Facts, key};
+
+pub(crate) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let start = &context.start;
+    let place = |name: &str| [Site::Config(name.to_owned())];
+    let unknown = context.config.and_then(|config| config.unknown.command.clone());
+    let chosen = context.config.map(|config| config.start.clone()).unwrap_or_default();
+    let from = if chosen.command.is_some() { "--command" } else { "Entrypoint and Cmd" };
+    let command = match (&start.command, unknown) {
+        (Some(command), _) => Fact::seen(command.clone(), place(from)),
+        (None, Some(gap)) => Fact::Unknown(gap),
+        (None, None) => Fact::Absent,
+    };
+    facts.insert(key::START_COMMAND, command);
+    let python = match (&start.gap, &start.call) {
+        (Some(gap), _) => Fact::Unknown(gap.clone()),
+        (None, Some(call)) => Fact::known(call.program.clone()),
+        (None, None) => Fact::Absent,
+    };
+    facts.insert(key::START_PYTHON, python);
+    let user = match (&start.user, &start.call) {
+        (_, Some(call)) => call.state.user.clone(),
+        (user, None) => user.clone(),
+    };
+    let user = match user {
+        Err(gap) => Fact::Unknown(gap),
+        Ok(user) => match user.id {
+            Some(id) => Fact::known(id.to_string()),
+            None => Fact::unknown("the image's passwd file does not have its user"),
+        },
+    };
+    facts.insert(key::START_USER, user);
+    let assumed = if start.assumed.is_empty() { Fact::Absent } else { Fact::known(start.assumed.clone()) };
+    facts.insert(key::START_ASSUMED, assumed);
+    let refused = start.refusal.clone().map_or(Fact::Absent, |text| Fact::seen(text, place(from)));
+    facts.insert(key::START_REFUSED, refused);
+}

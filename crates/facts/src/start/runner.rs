@@ -1,0 +1,240 @@
+//! The programs that a command starts, one by another, up to the one that counts.
+
+mod conda;
+mod env;
+mod identity;
+mod login;
+mod lookup;
+mod project;
+mod refusal;
+mod script;
+mod surroundings;
+mod wrapped;
+
+use model::{Gap, ImagePath, is_among};
+use rootfs::RootFs;
+use shell::{Evaluator, Field, ShellSource, ShellState, StartMark, Surroundings as _};
+
+use super::arguments::Words;
+use super::call::{PythonCall, PythonTarget};
+use super::interpreter::{PythonArguments, arguments, launched};
+use super::state::ProcessState;
+use super::user::ContainerUser;
+
+use lookup::base_is_python;
+pub(super) use lookup::{is_python, may_execute};
+pub(super) use refusal::refusal;
+
+/// Advice on a command that cannot be followed.
+pub(super) const SETTLE: &str = "name the command of the job with --command, or its interpreter with --python";
+
+/// Commands that are followed.
+const STEPS: usize = 50_000;
+
+/// Programs that start one another.
+const DEPTH: usize = 24;
+
+/// The steps that a search in `PATH` costs.
+pub(super) fn path_cost(state: &ShellState) -> usize {
+    state.text("PATH").map_or(0, |path| path.len() / 64)
+}
+
+/// Words in which a program is started, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Start<'w> {
+    pub(super) words: &'w [Field],
+    pub(super) has_input: bool,
+    /// Where the command is written, for messages.
+    pub(super) place: String,
+}
+
+/// A program that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Started {
+    Python(Box<PythonCall>),
+    /// A shell that waits for commands.
+    Shell(Box<ProcessState>),
+    Program(ImagePath, Box<ProcessState>),
+}
+
+/// The mark of what is started, or why that is unknown.
+pub(super) type Outcome = Result<Option<StartMark>, Gap>;
+
+/// Follows commands in an image.
+#[derive(Debug)]
+pub(super) struct Runner<'a> {
+    pub(super) rootfs: &'a RootFs,
+    /// The user of the current process.
+    pub(super) user: Result<ContainerUser, Gap>,
+    pub(super) started: Vec<Started>,
+    steps: usize,
+    depth: usize,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(rootfs: &'a RootFs, user: Result<ContainerUser, Gap>) -> Self {
+        Self { rootfs, user, started: Vec::new(), steps: STEPS, depth: 0 }
+    }
+
+    pub(super) fn gap(start: &Start<'_>, why: &str) -> Gap {
+        Gap::new(format!("{}: {why}", start.place)).settled_by(SETTLE)
+    }
+
+    /// Follows a program that is started with the exported variables of a state.
+    pub(super) fn start(&mut self, start: &Start<'_>, state: &ShellState) -> Outcome {
+        self.depth += 1;
+        let outcome = if self.depth > DEPTH || !self.spend(1 + path_cost(state)) {
+            Err(Self::gap(start, "too many programs start one another"))
+        } else {
+            self.dispatch(start, state)
+        };
+        self.depth -= 1;
+        outcome
+    }
+
+    fn dispatch(&mut self, start: &Start<'_>, state: &ShellState) -> Outcome {
+        let Some(first) = start.words.first() else { return Ok(None) };
+        let Ok(called) = first else {
+            return Err(Self::gap(start, "only a shell can determine which program is started"));
+        };
+        let Some(path) = self.locate(called, state)? else { return Ok(None) };
+        let Ok((real, _)) = self.rootfs.open(&path) else { return Ok(None) };
+        let base = called.rsplit('/').next().unwrap_or_default();
+        if let Some(outcome) = self.by_name(start, state, base, &path, &real) {
+            return outcome;
+        }
+        if self.is_program(&real) {
+            return Ok(if base_is_python(&real) || base_is_python(&path) {
+                self.python(start, state, &path, start.words.get(1..).unwrap_or_default())?
+            } else {
+                Some(self.mark(Started::Program(path, Box::new(self.process(state)?))))
+            });
+        }
+        script::run(self, start, state, called, &path)
+    }
+
+    /// Programs whose options are known by their names.
+    fn by_name(
+        &mut self,
+        start: &Start<'_>,
+        state: &ShellState,
+        base: &str,
+        path: &ImagePath,
+        real: &ImagePath,
+    ) -> Option<Outcome> {
+        let rest = start.words.get(1..).unwrap_or_default();
+        if let Some(wrapper) = wrapped::find(base) {
+            return Some(wrapped::run(self, wrapper, start, state, rest));
+        }
+        Some(match base {
+            "sh" | "bash" | "dash" | "ash" | "rbash" => login::shell(self, start, state, real, rest),
+            "busybox" if matches!(Words::new(rest).peek(), Some("sh" | "ash")) => {
+                login::shell(self, start, state, real, rest.get(1..).unwrap_or_default())
+            }
+            "env" => env::env(self, start, state, rest),
+            "nsys" => wrapped::nsys(self, start, state, rest),
+            "gosu" | "su-exec" | "setpriv" | "su" | "runuser" | "sudo" | "doas" | "s6-setuidgid" | "chpst" => {
+                identity::change(self, base, start, state, rest)
+            }
+            "conda" | "mamba" | "micromamba" if Words::new(rest).peek() == Some("run") => {
+                conda::run(self, base, path, start, state)
+            }
+            "uv" | "poetry" | "pipenv" | "pdm" if Words::new(rest).peek() == Some("run") => {
+                project::run(self, base, start, state, rest.get(1..).unwrap_or_default())
+            }
+            _ if path.parent().file_name() == b"shims" && is_python(base) => self.python(start, state, path, rest),
+            _ => return None,
+        })
+    }
+
+    /// Starts the rest of a command in a state of its own.
+    pub(super) fn rest(&mut self, start: &Start<'_>, state: &ShellState, words: &[Field]) -> Outcome {
+        if words.is_empty() {
+            return Ok(None);
+        }
+        if let Some(Ok(called)) = words.first()
+            && self.locate(called, state)?.is_none()
+        {
+            return Err(Self::gap(start, &format!("{called} is not a program of the image")));
+        }
+        self.start(&Start { words, has_input: start.has_input, place: start.place.clone() }, state)
+    }
+
+    /// A Python with its arguments.
+    pub(super) fn python(
+        &mut self,
+        start: &Start<'_>,
+        state: &ShellState,
+        path: &ImagePath,
+        rest: &[Field],
+    ) -> Outcome {
+        if path.file_name().starts_with(b"python2") {
+            return Ok(None);
+        }
+        let arguments = arguments(rest, &state.directory)?;
+        let arguments = match self.launcher(rest, &arguments, state) {
+            Some(launched) => launched?,
+            None => arguments,
+        };
+        if let Some(words) = &arguments.program {
+            return self.rest(start, state, words);
+        }
+        if let PythonTarget::Script(script) = &arguments.target
+            && is_supervisor(script)
+        {
+            let why = format!("{script} starts the programs that files of its own name");
+            return Err(Self::gap(start, &why));
+        }
+        let process = self.process(state)?;
+        let PythonArguments { flags, target, .. } = arguments;
+        let call = PythonCall { program: path.clone(), flags, target, state: process };
+        Ok(Some(self.mark(Started::Python(Box::new(call)))))
+    }
+
+    /// What the workers run if the script is a launcher of PyTorch, such as torchrun.
+    fn launcher(
+        &self,
+        rest: &[Field],
+        arguments: &PythonArguments,
+        state: &ShellState,
+    ) -> Option<Result<PythonArguments, Gap>> {
+        let PythonTarget::Script(script) = &arguments.target else { return None };
+        let name = std::str::from_utf8(script.file_name()).ok()?;
+        let at = rest.iter().position(|word| word.as_deref().is_ok_and(|word| word.ends_with(name)))?;
+        let launched = launched(name, rest.get(at + 1..)?, &state.directory)?;
+        // A script of that name which is not the launcher would be the job's own.
+        let text = self.read(script)?.ok()?;
+        let is_launcher = ["torch.distributed", "accelerate", "deepspeed"].iter().any(|module| text.contains(module));
+        is_launcher.then_some(launched)
+    }
+
+    /// What a program inherits.
+    pub(super) fn process(&self, state: &ShellState) -> Result<ProcessState, Gap> {
+        ProcessState::inherited(self.rootfs, state, &self.user)
+    }
+
+    pub(super) fn mark(&mut self, started: Started) -> StartMark {
+        let rank = if matches!(started, Started::Python(_)) { 2 } else { 1 };
+        let index = self.started.iter().position(|other| *other == started).unwrap_or_else(|| {
+            self.started.push(started);
+            self.started.len() - 1
+        });
+        StartMark { rank, index }
+    }
+
+    /// Follows a script in a shell.
+    pub(super) fn evaluate(&mut self, shell: &mut ShellState, sources: &[ShellSource]) -> Outcome {
+        let mut evaluator = Evaluator::new(self, SETTLE);
+        for source in sources {
+            evaluator.run(shell, source);
+        }
+        shell.started.clone()
+    }
+}
+
+/// True for a program of Python that starts others, in environments or from files of its own.
+fn is_supervisor(script: &ImagePath) -> bool {
+    const NAMES: &str = "supervisord circusd honcho hatch pdm pipx poetry pipenv nox tox invoke inv doit dvc snakemake \
+                         watchmedo mlflow";
+    std::str::from_utf8(script.file_name()).is_ok_and(|name| is_among(name, NAMES))
+}

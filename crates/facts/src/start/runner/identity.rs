@@ -1,0 +1,221 @@
+//! Programs that start a command as another user.
+
+use model::{Gap, ImagePath};
+use shell::{Field, ShellKind, ShellState};
+
+use super::super::arguments::{OptionTable, Words, known};
+use super::super::user::ContainerUser;
+use super::{Outcome, Runner, Start};
+
+/// `PATH` of a login without a configuration (shadow, `login.defs`).
+const LOGIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
+const LOGIN_PATH_ROOT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+const SETPRIV: OptionTable = OptionTable::Valued(
+    "--reuid --regid --groups --ruid --euid --rgid --egid --inh-caps --ambient-caps --bounding-set --securebits \
+    --pdeathsig --selinux-label --apparmor-profile",
+);
+const SU: OptionTable = OptionTable::Valued("-c --command -s --shell -g --group -G --supp-group -w -u --user");
+const SUDO: OptionTable = OptionTable::Valued("-u --user -g --group -C -D --chdir -h -p -r -t -T -U -R");
+
+/// Follows a program that changes the user.
+pub(super) fn change(
+    runner: &mut Runner<'_>,
+    name: &str,
+    start: &Start<'_>,
+    state: &ShellState,
+    rest: &[Field],
+) -> Outcome {
+    let mut words = Words::new(rest);
+    match name {
+        "setpriv" => setpriv(runner, start, state, &mut words),
+        "su" => su(runner, start, state, &mut words),
+        "runuser" => {
+            let is_direct = words.rest().iter().any(|word| matches!(word.as_deref(), Ok("-u" | "--user")));
+            if !is_direct {
+                return su(runner, start, state, &mut words);
+            }
+            let mut user = String::new();
+            while let Some(option) = words.option(&SU)? {
+                if matches!(option.name, "-u" | "--user") {
+                    user = known(option.value)?.unwrap_or_default();
+                }
+            }
+            let child = state.child(ShellKind::Posix, "");
+            as_user(runner, &user, |runner| runner.rest(start, &child, words.rest()))
+        }
+        "sudo" | "doas" => sudo(runner, name, start, state, &mut words),
+        _ => {
+            // gosu, su-exec and s6-setuidgid: the user, then the command.
+            words.skip_options(&OptionTable::Valued("-u -U"))?;
+            let user = words.next().transpose()?.unwrap_or_default().to_owned();
+            let mut child = state.child(ShellKind::Posix, "");
+            as_user(runner, &user, |runner| {
+                if matches!(name, "gosu" | "su-exec") {
+                    child.export("HOME", home(runner));
+                }
+                runner.rest(start, &child, words.rest())
+            })
+        }
+    }
+}
+
+/// Runs something as a user.
+fn as_user(runner: &mut Runner<'_>, user: &str, run: impl FnOnce(&mut Runner<'_>) -> Outcome) -> Outcome {
+    let user = ContainerUser::find(runner.rootfs, user);
+    let before = std::mem::replace(&mut runner.user, Ok(user));
+    let outcome = run(runner);
+    runner.user = before;
+    outcome
+}
+
+fn home(runner: &Runner<'_>) -> Result<String, Gap> {
+    runner.user.clone().map(|user| user.home().to_string())
+}
+
+fn setpriv(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+    let mut user = None;
+    let mut child = state.child(ShellKind::Posix, "");
+    let mut resets = false;
+    while let Some(option) = words.option(&SETPRIV)? {
+        match option.name {
+            "--reuid" | "--ruid" => user = known(option.value)?,
+            "--reset-env" => resets = true,
+            _ => {}
+        }
+    }
+    let Some(user) = user else { return runner.rest(start, &child, words.rest()) };
+    as_user(runner, &user, |runner| {
+        if resets {
+            reset(runner, &mut child);
+        }
+        runner.rest(start, &child, words.rest())
+    })
+}
+
+/// The environment of a new login.
+fn reset(runner: &Runner<'_>, child: &mut ShellState) {
+    child.variables.clear();
+    child.gap = None;
+    child.export("HOME", home(runner));
+    let is_root = runner.user.as_ref().is_ok_and(|user| user.id == Some(0));
+    child.export("PATH", Ok(if is_root { LOGIN_PATH_ROOT } else { LOGIN_PATH }.to_owned()));
+}
+
+/// `su [OPTIONS] [-] [USER [ARGUMENTS]]`, whose options may follow the user.
+fn su(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+    let mut command = None;
+    let mut shell = None;
+    let mut user = None;
+    let mut is_login = false;
+    let mut keeps = false;
+    let mut arguments: Vec<Field> = Vec::new();
+    while !words.rest().is_empty() {
+        if words.peek() == Some("-") {
+            words.next();
+            is_login = true;
+        } else if let Some(option) = words.option(&SU)? {
+            match option.name {
+                "-c" | "--command" => command = option.value,
+                "-s" | "--shell" => shell = known(option.value)?,
+                "-l" | "--login" => is_login = true,
+                "-m" | "-p" | "--preserve-environment" => keeps = true,
+                "-lc" => {
+                    is_login = true;
+                    command = words.next().map(|word| word.map(str::to_owned)).transpose()?.map(Ok);
+                }
+                _ => {}
+            }
+        } else if user.is_none() {
+            user = words.next().transpose()?.map(str::to_owned);
+        } else {
+            arguments.extend(words.rest().iter().cloned());
+            break;
+        }
+    }
+    let user = user.unwrap_or_else(|| "root".to_owned());
+    let shell = shell.unwrap_or_else(|| login_shell(runner, &user));
+    let mut child = state.child(ShellKind::Posix, "");
+    as_user(runner, &user, |runner| {
+        if is_login {
+            reset(runner, &mut child);
+            child.directory = home(runner);
+        } else if !keeps {
+            child.export("HOME", home(runner));
+        }
+        let mut words: Vec<Field> = vec![Ok(shell)];
+        if is_login {
+            words.push(Ok("-l".to_owned()));
+        }
+        if let Some(command) = command {
+            words.push(Ok("-c".to_owned()));
+            words.push(command);
+        }
+        words.extend(arguments);
+        runner.rest(start, &child, &words)
+    })
+}
+
+/// The last field of the user's line in the passwd file.
+fn login_shell(runner: &Runner<'_>, user: &str) -> String {
+    let passwd = runner.read(&ImagePath::from("etc/passwd")).and_then(Result::ok).unwrap_or_default();
+    let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = lines.find(|fields| fields.first() == Some(&user));
+    let shell = found.and_then(|fields| fields.get(6).map(|shell| (*shell).to_owned()));
+    shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".to_owned())
+}
+
+fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+    let mut user = "root".to_owned();
+    let mut keeps = false;
+    let mut is_login = false;
+    let mut child = state.child(ShellKind::Posix, "");
+    while let Some(option) = words.option(&SUDO)? {
+        match option.name {
+            "-u" | "--user" => user = known(option.value)?.unwrap_or_default(),
+            "-E" | "--preserve-env" => keeps = true,
+            "-D" | "--chdir" => {
+                if let Some(folder) = known(option.value)? {
+                    child.enter(&folder);
+                }
+            }
+            option if !option.starts_with("--") => {
+                keeps |= option.contains('E');
+                is_login |= option.contains('i');
+            }
+            _ => {}
+        }
+    }
+    as_user(runner, &user, |runner| {
+        if is_login {
+            return Err(Runner::gap(start, "sudo -i starts a login shell"));
+        }
+        if !keeps {
+            child.variables.clear();
+            child.gap = None;
+        }
+        child.export("HOME", home(runner));
+        if name == "sudo" {
+            child.export("PATH", secure_path(runner, state));
+        }
+        let mut rest = words.rest();
+        while let Some((Ok(word), after)) = rest.split_first()
+            && let Some((name, value)) = word.split_once('=')
+        {
+            child.export(name, Ok(value.to_owned()));
+            rest = after;
+        }
+        runner.rest(start, &child, rest)
+    })
+}
+
+/// `PATH` that sudo sets (sudoers(5), `secure_path`), else the one before.
+fn secure_path(runner: &Runner<'_>, state: &ShellState) -> Result<String, Gap> {
+    let Some(sudoers) = runner.read(&ImagePath::from("etc/sudoers")).transpose()? else { return state.text("PATH") };
+    let lines = sudoers.lines().map(str::trim).filter(|line| line.starts_with("Defaults"));
+    let value = lines.rev().find_map(|line| line.split_once("secure_path")).map(|(_, value)| value);
+    match value.and_then(|value| value.trim_start().strip_prefix('=')) {
+        Some(value) => Ok(value.trim().trim_matches('"').to_owned()),
+        None => state.text("PATH"),
+    }
+}

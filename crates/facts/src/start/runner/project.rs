@@ -1,0 +1,126 @@
+//! Managers of projects that run a command in the project's environment: uv, Poetry, PDM and Pipenv.
+
+use model::{Gap, ImagePath};
+use shell::{Field, ShellKind, ShellState};
+
+use super::super::arguments::{OptionTable, Words, known};
+use super::{Outcome, Runner, SETTLE, Start};
+
+/// `uv run`.
+const UV_RUN: OptionTable = OptionTable::Valued(
+    "-p --python --with --with-requirements --with-editable --extra --group --no-group --only-group --package \
+        --directory --project --env-file --index --index-url --extra-index-url --find-links -f --config-file \
+        --cache-dir --no-extra --index-strategy --link-mode -C --config-setting --refresh-package --color",
+);
+
+/// `uv run`, `poetry run`, `pdm run` and `pipenv run`.
+pub(super) fn run(
+    runner: &mut Runner<'_>,
+    tool: &str,
+    start: &Start<'_>,
+    state: &ShellState,
+    rest: &[Field],
+) -> Outcome {
+    let mut words = Words::new(rest);
+    let mut child = state.child(ShellKind::Posix, "");
+    let mut is_module = false;
+    let mut is_outside = false;
+    let mut other = None;
+    let mut place = String::new();
+    let none = OptionTable::Valued("");
+    while let Some(option) = words.option(if tool == "uv" { &UV_RUN } else { &none })? {
+        match option.name {
+            "-m" | "--module" => is_module = true,
+            "--no-project" => is_outside = true,
+            "--directory" => {
+                if let Some(folder) = known(option.value)? {
+                    child.enter(&folder);
+                }
+            }
+            "--project" => place = known(option.value)?.unwrap_or_default(),
+            "-p"
+            | "--python"
+            | "--isolated"
+            | "--with"
+            | "--with-requirements"
+            | "--with-editable"
+            | "--env-file"
+            | "-s"
+            | "--script" => other = Some(option.name.to_owned()),
+            _ => {}
+        }
+    }
+    if let Some(option) = other {
+        return Err(Runner::gap(start, &format!("{tool} run {option} chooses the environment when it runs")));
+    }
+    let folder = ImagePath::from(child.directory.clone()?.as_str()).join(place.as_bytes());
+    let prefix = environment(runner, tool, (!is_outside).then_some(&folder), &child)?;
+    if let Some(prefix) = &prefix {
+        let path = child.text("PATH").map(|path| format!("{prefix}/bin:{path}"));
+        child.export("PATH", path);
+        child.export("VIRTUAL_ENV", Ok(prefix.to_string()));
+        child.unset("PYTHONHOME");
+    }
+    let python = || Ok("python".to_owned());
+    let is_script = words.peek().is_some_and(|word| word.strip_suffix(".py").is_some());
+    if tool == "uv" && (is_module || is_script) {
+        let mut command: Vec<Field> = vec![python()];
+        if is_module {
+            command.push(Ok("-m".to_owned()));
+        }
+        command.extend(words.rest().iter().cloned());
+        return runner.rest(start, &child, &command);
+    }
+    runner.rest(start, &child, words.rest())
+}
+
+/// The environment that a manager uses for the project of a folder; `None` for the one that is active already.
+fn environment(
+    runner: &Runner<'_>,
+    tool: &str,
+    place: Option<&ImagePath>,
+    state: &ShellState,
+) -> Result<Option<ImagePath>, Gap> {
+    let variable = |name: &str| state.text(name).map(|value| Some(value).filter(|value| !value.is_empty()));
+    let mark: &[u8] = if tool == "pipenv" { b"Pipfile" } else { b"pyproject.toml" };
+    let folder = ImagePath::from(state.directory.clone()?.as_str());
+    let exists = |prefix: &ImagePath| runner.rootfs.exists(&prefix.join(b"pyvenv.cfg"));
+    let has = |folder: &ImagePath, name: &[u8]| runner.rootfs.open(&folder.join(name)).is_ok();
+    let project = place.and_then(|place| above(place).find(|folder| has(folder, mark)));
+    if tool == "pdm" && project.as_ref().is_some_and(|project| has(project, b".pdm-python")) {
+        return Err(Gap::new("pdm run uses the interpreter that .pdm-python names").settled_by(SETTLE));
+    }
+    let own = |name: &str| -> Result<Option<ImagePath>, Gap> {
+        let Some(project) = &project else { return Ok(None) };
+        let folder = variable(name)?.unwrap_or_else(|| ".venv".to_owned());
+        Ok(Some(project.join(folder.as_bytes())).filter(&exists))
+    };
+    let active = variable("VIRTUAL_ENV")?.map(|prefix| ImagePath::from(prefix.as_str())).filter(&exists);
+    let found = match tool {
+        // A project's environment is used even if another one is active.
+        "uv" if project.is_some() => own("UV_PROJECT_ENVIRONMENT")?,
+        "uv" => active.or_else(|| above(&folder).map(|folder| folder.join(b".venv")).find(&exists)),
+        "poetry" if variable("POETRY_VIRTUALENVS_CREATE")?.is_some_and(|value| value.eq_ignore_ascii_case("false")) => {
+            return Ok(None);
+        }
+        _ => match active {
+            Some(active) => Some(active),
+            None => own("")?,
+        },
+    };
+    match found {
+        Some(prefix) => Ok(Some(prefix)),
+        None => Err(Gap::new(format!("{tool} run creates or chooses the project's environment when it runs"))
+            .settled_by(SETTLE)),
+    }
+}
+
+/// A folder and those above it.
+fn above(folder: &ImagePath) -> impl Iterator<Item = ImagePath> {
+    let mut next = Some(folder.clone());
+    std::iter::from_fn(move || {
+        let folder = next.take()?;
+        next = (!folder.is_root()).then(|| folder.parent());
+        Some(folder)
+    })
+}

@@ -1,0 +1,89 @@
+//! The files and programs around a script, which are those of the image.
+
+use model::{Gap, ImagePath};
+use shell::{Field, FileKind, ProgramCall, ShellSource, ShellState, Surroundings};
+
+use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
+
+impl Surroundings for Runner<'_> {
+    fn spend(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_sub(steps);
+        self.steps > 0
+    }
+
+    fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>> {
+        let text = self.read(&ImagePath::from(path))?;
+        Some(text.map(|text| ShellSource { name: path.to_owned(), text }))
+    }
+
+    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, Gap> {
+        let image_path = ImagePath::from(path);
+        if let Ok((_, file)) = self.rootfs.open(&image_path) {
+            let is_executable = self.may_execute(&image_path)?;
+            return Ok(Some(FileKind::File { is_empty: file.size == 0, is_executable }));
+        }
+        if self.rootfs.is_directory(&image_path) {
+            return Ok(Some(FileKind::Directory));
+        }
+        if self.rootfs.exists(&image_path) {
+            return Ok(Some(FileKind::Other));
+        }
+        if is_of_runtime(path) {
+            return Err(Gap::new(format!("{path} depends on the machine that runs the container")).settled_by(SETTLE));
+        }
+        Ok(None)
+    }
+
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, Gap> {
+        if is_of_runtime(folder) {
+            return Err(Gap::new(format!("{folder} depends on the machine that runs the container")).settled_by(SETTLE));
+        }
+        let folder = ImagePath::from(folder);
+        let names = self.rootfs.names(&folder);
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, Gap> {
+        self.spend(path_cost(state));
+        let found = self.locate(name, state)?;
+        if found.is_none() && is_of_runtime(name) {
+            return Err(Gap::new(format!("{name} depends on the machine that runs the container")).settled_by(SETTLE));
+        }
+        Ok(found.map(|path| path.to_string()))
+    }
+
+    fn resolve(&mut self, path: &str) -> Result<String, Gap> {
+        let image_path = ImagePath::from(path);
+        let real = self.rootfs.open(&image_path).map(|(real, _)| real).ok();
+        let real = real.or_else(|| self.rootfs.real_directory(&image_path));
+        real.map(|real| real.to_string())
+            .ok_or_else(|| Gap::new(format!("{path} does not exist in the image")).settled_by(SETTLE))
+    }
+
+    fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, Gap>> {
+        if let ([Ok(program), Ok(option)], Ok(user)) = (words, &self.user)
+            && program == "id"
+            && option == "-u"
+            && let Some(id) = user.id
+        {
+            return Some(Ok(format!("echo {id}")));
+        }
+        conda::stand_in(self, words, state)
+    }
+
+    fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Outcome {
+        let (file, line) = &call.place;
+        let place = format!("{file}, line {line}");
+        self.start(&Start { words: call.words, has_input: call.has_input, place }, state)
+    }
+}
+
+/// True for files that the kernel or a container runtime provides.
+fn is_of_runtime(path: &str) -> bool {
+    const FOLDERS: &[&str] =
+        &["/proc", "/sys", "/dev", "/run", "/var/run", "/tmp", "/usr/local/nvidia", "/.dockerenv", "/.singularity.d"];
+    let base = path.rsplit('/').next().unwrap_or_default();
+    let is_below =
+        |folder: &&str| path.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    FOLDERS.iter().any(is_below) || ["nvidia-", "libcuda.", "libnvidia-"].iter().any(|prefix| base.starts_with(prefix))
+}

@@ -1,0 +1,306 @@
+use std::sync::Arc;
+
+use crate::tests::synthetic::{file, layer, text_or_link};
+use layer::scan::LayerScan;
+use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice};
+
+use super::*;
+
+/// An image of programs (`elf`), symbolic links (`-> TARGET`), folders (`/`) and scripts.
+pub(super) fn image(files: &[(&str, &str)]) -> RootFs {
+    RootFs::fold(vec![Arc::new(base_layer(files))], &Limits::default())
+}
+
+fn base_layer(files: &[(&str, &str)]) -> LayerScan {
+    const BASE: &[(&str, &str)] = &[
+        ("usr/bin/dash", "elf"),
+        ("usr/bin/bash", "elf"),
+        ("bin", "-> usr/bin"),
+        ("usr/bin/sh", "-> dash"),
+        ("usr/bin/env", "elf"),
+        ("usr/bin/python3", "-> python3.11"),
+        ("usr/bin/python3.11", "elf"),
+        ("etc/passwd", "root:x:0:0::/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/sh\n"),
+    ];
+    layer(BASE.iter().chain(files).map(|(path, content)| match *content {
+        "elf" => (file(path), vec![Ok(Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62))))]),
+        "/" => (Entry { kind: EntryKind::Directory, size: 0, ..file(path) }, Vec::new()),
+        content => text_or_link(path, content),
+    }))
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+pub(super) fn config(environment: &[(&str, &str)], entrypoint: &[&str], command: &[&str]) -> ImageConfig {
+    ImageConfig {
+        environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        entrypoint: words(entrypoint),
+        command: words(command),
+        working_directory: "/app".to_owned(),
+        ..ImageConfig::default()
+    }
+}
+
+/// The call as `PROGRAM TARGET`, or why it is unknown.
+fn called(files: &[(&str, &str)], config: &ImageConfig) -> String {
+    let start = ImageStart::of(&image(files), Some(config));
+    if let Some(gap) = start.gap {
+        return format!("unknown: {}", gap.why);
+    }
+    let Some(call) = start.call else { return "none".to_owned() };
+    let target = match call.target {
+        call::PythonTarget::Unstated => "assumed".to_owned(),
+        call::PythonTarget::Script(path) => path.to_string(),
+        call::PythonTarget::Module(name) => format!("-m {name}"),
+        call::PythonTarget::Command(_) | call::PythonTarget::Code => "-c".to_owned(),
+    };
+    format!("{} {target}", call.program)
+}
+
+const VENV: &[(&str, &str)] = &[
+    ("app", "/"),
+    ("opt/venv/pyvenv.cfg", "home = /usr/bin\n"),
+    ("opt/venv/bin/python", "-> /usr/bin/python3.11"),
+    (
+        "opt/venv/bin/activate",
+        "VIRTUAL_ENV='/opt/venv'\nexport VIRTUAL_ENV\n_OLD=\"$PATH\"\nPATH=\"$VIRTUAL_ENV/bin:$PATH\"\nexport PATH\nif [ -n \"${BASH:-}\" -o -n \"${ZSH_VERSION:-}\" ] ; then\n  hash -r 2> /dev/null\nfi\n",
+    ),
+    ("opt/venv/bin/torchrun", "#!/opt/venv/bin/python\nfrom torch.distributed.run import main\n"),
+    (
+        "opt/venv/bin/serve",
+        "#!/bin/sh\n'''exec' /opt/venv/bin/python \"$0\" \"$@\"\n' '''\nimport sys\nif x:\n    pass\n",
+    ),
+    ("app/env.py", "#!/usr/bin/env -S python3 -u -I\nimport torch\n"),
+    ("usr/bin/tini", "elf"),
+    ("usr/bin/gosu", "elf"),
+    ("usr/bin/su", "elf"),
+    ("usr/bin/timeout", "elf"),
+    ("usr/bin/mpirun", "elf"),
+    ("usr/bin/server", "elf"),
+    ("usr/bin/uv", "elf"),
+    ("usr/bin/sleep", "elf"),
+    ("entry.sh", "#!/bin/sh\nset -e\n. /opt/venv/bin/activate\nexec \"$@\"\n"),
+    (
+        "fork.sh",
+        "#!/bin/bash\nif [ \"$(uname -m)\" = x86_64 ]; then exec python3 a.py; else exec /opt/venv/bin/python a.py; fi\n",
+    ),
+    ("loop.sh", "#!/bin/bash\nfor f in $(list); do source \"$f\"; done\nexec python3 a.py\n"),
+];
+
+#[test]
+fn commands_lead_to_the_python_that_runs() {
+    for (entrypoint, command, expected) in [
+        (&[][..], &["python3", "train.py"][..], "/usr/bin/python3 /app/train.py"),
+        (&[], &["/bin/sh", "-c", "/opt/venv/bin/python train.py"], "/opt/venv/bin/python /app/train.py"),
+        (
+            &[],
+            &["/bin/sh", "-c", "cd /opt && PATH=/opt/venv/bin:$PATH exec python train.py"],
+            "/opt/venv/bin/python /opt/train.py",
+        ),
+        (&["/entry.sh"], &["python", "-m", "train"], "/opt/venv/bin/python -m train"),
+        (
+            &["tini", "--", "/entry.sh"],
+            &["torchrun", "--nproc-per-node", "8", "train.py"],
+            "/opt/venv/bin/python /app/train.py",
+        ),
+        (&["/opt/venv/bin/torchrun", "--standalone", "-m"], &["pkg.train"], "/opt/venv/bin/python -m pkg.train"),
+        (&[], &["/opt/venv/bin/serve", "--port", "1"], "/opt/venv/bin/python /opt/venv/bin/serve"),
+        (&[], &["/app/env.py"], "/usr/bin/python3 /app/env.py"),
+        (&[], &["env", "-u", "X", "PATH=/opt/venv/bin", "python", "-c", "1"], "/opt/venv/bin/python -c"),
+        (&[], &["timeout", "-k", "5", "10", "python3", "-W", "ignore", "a.py"], "/usr/bin/python3 /app/a.py"),
+        (&[], &["mpirun", "-np", "8", "-x", "PATH=/opt/venv/bin", "python", "a.py"], "/opt/venv/bin/python /app/a.py"),
+        (&[], &["su", "-", "user", "-c", "/opt/venv/bin/python a.py"], "/opt/venv/bin/python /home/user/a.py"),
+        (
+            &[],
+            &["server", "python"],
+            "unknown: the image starts /usr/bin/server, a compiled program, which may start any Python",
+        ),
+        (&[], &["/fork.sh"], "unknown: /fork.sh, line 2: only a shell can determine which branch is run"),
+        (&[], &["/loop.sh"], "unknown: /loop.sh, line 2: only a shell can determine the value of f"),
+        (&[], &["sleep", "infinity"], "/usr/bin/python3 assumed"),
+        (&[], &["bash"], "/usr/bin/python3 assumed"),
+        (&["/entry.sh"], &["bash"], "/opt/venv/bin/python assumed"),
+        (&[], &[], "/usr/bin/python3 assumed"),
+    ] {
+        let config = config(&[("PATH", "/usr/bin:/bin")], entrypoint, command);
+        let mut files = VENV.to_vec();
+        files.push(("home/user", "/"));
+        assert_eq!(called(&files, &config), expected, "{entrypoint:?} {command:?}");
+    }
+}
+
+#[test]
+fn supervisors_are_not_followed() {
+    let files = [("usr/bin/supervisord", "#!/usr/bin/python3\nimport supervisor\n")];
+    let config = config(&[("PATH", "/usr/bin")], &["supervisord", "-n"], &[]);
+    assert!(
+        called(&files, &config).starts_with("unknown: the image's command: /usr/bin/supervisord starts the programs")
+    );
+}
+
+#[test]
+fn login_shells_read_profiles() {
+    let files = [
+        ("etc/profile", "for i in /etc/profile.d/*.sh; do if [ -r $i ]; then . $i; fi; done\nunset i\n"),
+        ("etc/profile.d/venv.sh", "export PATH=/opt/venv/bin:$PATH NCCL_DEBUG=INFO\n"),
+        ("opt/venv/bin/python", "-> /usr/bin/python3.11"),
+        ("app", "/"),
+    ];
+    let config = config(&[("PATH", "/usr/bin")], &["bash", "-lc"], &["python a.py"]);
+    let start = ImageStart::of(&image(&files), Some(&config));
+    let call = start.call.unwrap();
+    assert_eq!(call.program.to_string(), "/opt/venv/bin/python");
+    assert_eq!(call.state.known("NCCL_DEBUG"), Some("INFO"));
+    assert_eq!(call.state.origins["NCCL_DEBUG"].to_string(), "/etc/profile.d/venv.sh (line 1)");
+}
+
+#[test]
+fn programs_may_change_the_user() {
+    let start = |user: &str, command: &[&str]| {
+        let config = ImageConfig { user: user.to_owned(), ..config(&[("PATH", "/usr/bin")], &[], command) };
+        let call = ImageStart::of(&image(VENV), Some(&config)).call.unwrap();
+        (call.state.user.unwrap().id, call.state.variables["HOME"].clone().unwrap())
+    };
+    assert_eq!(start("user", &["python3"]), (Some(1000), "/home/user".to_owned()));
+    assert_eq!(start("", &["gosu", "user", "python3"]), (Some(1000), "/home/user".to_owned()));
+    assert_eq!(start("", &["su", "user", "-c", "python3"]), (Some(1000), "/home/user".to_owned()));
+}
+
+#[test]
+fn conda_environments_are_activated() {
+    let files = [
+        ("opt/conda/bin/conda", "#!/opt/conda/bin/python\nimport sys\n"),
+        ("opt/conda/bin/python", "elf"),
+        ("opt/conda/conda-meta/history", "#"),
+        ("opt/conda/envs/t/bin/python", "elf"),
+        ("opt/conda/envs/t/etc/conda/activate.d/a.sh", "export LD_LIBRARY_PATH=/opt/x\n"),
+        (
+            "opt/conda/etc/profile.d/conda.sh",
+            "export CONDA_EXE='/opt/conda/bin/conda'\nconda() { \\local x=\"$1\"; eval \"$($CONDA_EXE \"$@\")\"; }\n",
+        ),
+        ("app", "/"),
+    ];
+    for command in [
+        &["conda", "run", "--no-capture-output", "-n", "t", "python", "a.py"][..],
+        &["bash", "-c", "source /opt/conda/etc/profile.d/conda.sh && conda activate t && python a.py"],
+        &["bash", "-c", "eval \"$(conda shell.bash hook)\"; conda activate t; exec python a.py"],
+    ] {
+        let config = config(&[("PATH", "/opt/conda/bin:/usr/bin")], &[], command);
+        assert_eq!(called(&files, &config), "/opt/conda/envs/t/bin/python /app/a.py", "{command:?}");
+        let call = ImageStart::of(&image(&files), Some(&config)).call.unwrap();
+        assert_eq!(call.state.known("LD_LIBRARY_PATH"), Some("/opt/x"));
+    }
+    // It need not be in PATH.
+    let config = config(&[("PATH", "/usr/bin")], &["/opt/conda/bin/conda", "run", "-n", "t"], &["python", "a.py"]);
+    assert_eq!(called(&files, &config), "/opt/conda/envs/t/bin/python /app/a.py");
+}
+
+#[test]
+fn uv_runs_in_the_environment_of_a_project() {
+    let files = [
+        ("usr/bin/uv", "elf"),
+        ("srv/job/pyproject.toml", "[project]\n"),
+        ("srv/job/.venv/pyvenv.cfg", "home = /usr/bin\n"),
+        ("srv/job/.venv/bin/python", "-> /usr/bin/python3.11"),
+        ("app", "/"),
+    ];
+    for (command, expected) in [
+        (&["uv", "run", "--project", "/srv/job", "a.py"][..], "/srv/job/.venv/bin/python /app/a.py"),
+        (&["uv", "run", "--directory", "/srv/job", "a.py"], "/srv/job/.venv/bin/python /srv/job/a.py"),
+        (&["uv", "run", "a.py"], "unknown: uv run creates or chooses the project's environment when it runs"),
+    ] {
+        let config = config(&[("PATH", "/usr/bin")], &[], command);
+        assert_eq!(called(&files, &config), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn a_word_that_linux_refuses_is_not_followed() {
+    let script = format!("{}python3 a.py", "true;".repeat(LONGEST_WORD / 5));
+    let config = config(&[("PATH", "/usr/bin")], &["sh", "-c", &script], &[]);
+    let start = ImageStart::of(&image(VENV), Some(&config));
+    let gap = start.gap.unwrap().why;
+    assert!(gap.starts_with("a word of the command has 131"), "{gap}");
+}
+
+#[test]
+fn a_choice_settles_what_is_unknown() {
+    let choice = |command: Option<&str>, python: Option<&str>| StartChoice {
+        command: command.map(str::to_owned),
+        python: python.map(str::to_owned),
+        user: Some("user".to_owned()),
+    };
+    let config = config(&[("PATH", "/usr/bin")], &["server"], &[]);
+    let with = |start: StartChoice| called(VENV, &ImageConfig { start, ..config.clone() });
+    assert!(with(StartChoice::default()).starts_with("unknown"));
+    assert_eq!(with(choice(Some("python3 -m x"), None)), "/usr/bin/python3 -m x");
+    assert_eq!(with(choice(None, Some("/opt/venv/bin/python"))), "/opt/venv/bin/python assumed");
+}
+
+/// The image with a file that only root may execute in a folder that is open, and another in one that is closed.
+fn closed() -> RootFs {
+    const MODES: &[(&str, EntryKind, u32)] = &[
+        ("opt/own/python3", EntryKind::File, 0o700),
+        ("opt/own/start", EntryKind::File, 0o750),
+        ("root", EntryKind::Directory, 0o700),
+        ("root/bin/python3", EntryKind::File, 0o755),
+        ("app/start", EntryKind::File, 0o755),
+        ("app/text", EntryKind::File, 0o755),
+        ("app/none", EntryKind::File, 0o755),
+    ];
+    let text = |path: &str| match path {
+        "app/start" => Some("#!/opt/own/start\n"),
+        "app/text" => Some("exec python3 train.py\n"),
+        "app/none" => Some("#!/bin/none\n"),
+        _ => None,
+    };
+    let upper = layer(MODES.iter().map(|(path, kind, mode)| {
+        let entry = Entry { kind: kind.clone(), mode: *mode, owner: Some(FileOwner::ROOT), size: 9, ..file(path) };
+        let elf = || Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62)));
+        (entry, vec![Ok(text(path).map_or_else(elf, |text| Found::Text(text.as_bytes().into())))])
+    }));
+    RootFs::fold(vec![Arc::new(base_layer(&[])), Arc::new(upper)], &Limits::default())
+}
+
+#[test]
+fn a_user_starts_what_permissions_allow() {
+    let of = |user: &str, path: &str, command: &[&str]| {
+        let config = ImageConfig { user: user.to_owned(), ..config(&[("PATH", path)], &[], command) };
+        let start = ImageStart::of(&closed(), Some(&config));
+        (start.refusal, start.call.map(|call| call.program.to_string()))
+    };
+    let path = "/opt/own:/root/bin:/usr/bin";
+    assert_eq!(of("0", path, &["python3", "a.py"]), (None, Some("/opt/own/python3".to_owned())));
+    assert_eq!(of("0", "/root/bin:/usr/bin", &["python3"]), (None, Some("/root/bin/python3".to_owned())));
+    let passed = (None, Some("/usr/bin/python3".to_owned()));
+    assert_eq!(of("user", path, &["python3", "a.py"]), passed);
+    assert_eq!(of("user", path, &["sh", "-c", "exec python3 a.py"]), passed);
+    assert_eq!(
+        of("user", path, &["sh", "-c", "[ -x /opt/own/start ] && exec /opt/own/python3; exec python3 a.py"]),
+        passed
+    );
+    let refusal = |user: &str, command: &str| of(user, "/usr/bin", &[command]).0.unwrap_or_default();
+    assert_eq!(refusal("user", "/opt/own/start"), "exec: \"/opt/own/start\": permission denied");
+    assert_eq!(refusal("user", "/app/start"), "exec /app/start: permission denied");
+    assert_eq!(refusal("0", "/app/start"), "");
+    assert_eq!(refusal("0", "/app/text"), "exec /app/text: exec format error");
+    assert_eq!(refusal("0", "/app/none"), "exec /app/none: no such file or directory");
+    // The import says whose mode is to blame for an interpreter.
+    assert_eq!(of("user", "/usr/bin", &["/root/bin/python3"]), (None, Some("/root/bin/python3".to_owned())));
+}
+
+#[test]
+fn commands_that_no_engine_executes_are_refused() {
+    for (word, expected) in [
+        ("python3", None),
+        ("pyhton3", Some("exec: \"pyhton3\": executable file not found in $PATH")),
+        ("/app/none", Some("exec: \"/app/none\": stat /app/none: no such file or directory")),
+        ("./x", Some("exec: \"./x\": is a directory")),
+    ] {
+        let config = config(&[("PATH", "/usr/bin")], &[word], &[]);
+        let start = ImageStart::of(&image(&[("app/x/y", "#")]), Some(&config));
+        assert_eq!(start.refusal.as_deref(), expected);
+    }
+}

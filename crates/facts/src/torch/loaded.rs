@@ -1,0 +1,48 @@
+//! The libraries that `import torch` maps.
+
+use model::{Fact, Gap};
+use rootfs::loader::Requester;
+
+use super::super::{Context, Facts, key};
+use super::import::Import;
+use super::musl;
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    // The process is that of another program.
+    if context.subject.is_some() {
+        facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);
+        facts.insert(key::TORCH_IMPORT_CAUSE, Fact::Absent);
+        facts.insert(key::TORCH_LOADED, Fact::Absent);
+        return;
+    }
+    let failure = context.loader.agreed(|import| (import.failure.clone(), import.process.doubt().cloned()));
+    let failure = failure.and_then(|(failure, doubt), at| match (failure, doubt) {
+        (None, Some(gap)) => Fact::Unknown(gap),
+        (failure, _) => Fact::Seen { value: failure, at },
+    });
+    let cause = context.loader.agreed(|import| import.cause.clone());
+    let cause = cause.and_then(|cause, at| cause.map_or(Fact::Absent, |value| Fact::Seen { value, at }));
+    let (failure, cause) = match (&context.torch.failure, musl::failure(context), &context.torch.chosen) {
+        (Some(why), ..) => (Fact::known(Some(why.clone())), Fact::Absent),
+        (None, Some(why), Fact::Seen { at, .. }) => (Fact::Seen { value: Some(why), at: at.clone() }, Fact::Absent),
+        _ => (failure, cause),
+    };
+    facts.insert(
+        key::TORCH_IMPORT_ERROR,
+        failure.clone().and_then(|failure, at| failure.map_or(Fact::Absent, |value| Fact::Seen { value, at })),
+    );
+    facts.insert(key::TORCH_IMPORT_CAUSE, cause);
+    let loaded = failure.and_then(|failure, _| match failure {
+        Some(why) => Fact::Unknown(Gap::new(format!("`import torch` fails: {why}"))),
+        None => context.loader.agreed(paths),
+    });
+    facts.insert(key::TORCH_LOADED, loaded);
+}
+
+fn paths(import: &Import<'_>) -> Vec<String> {
+    let libraries = import.objects().filter(|object| object.asked != Requester::Program);
+    let mut paths: Vec<_> = libraries.map(|object| object.path.to_string()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}

@@ -1,0 +1,143 @@
+//! Facts whose value is one of a fixed set of words.
+
+use serde::Deserialize;
+
+use crate::machine::driver::Flavour;
+use crate::machine::{Class, Fabric, Nic};
+use model::Value;
+
+use super::value::{FactType, Type};
+
+/// Implements [`FactType`] for an enumeration with names.
+macro_rules! is_word {
+    ($kind:ident: $($variant:ident),+) => {
+        impl FactType for $kind {
+            const TYPE: Type = Type::Text;
+            const WORDS: &'static [&'static str] = &[$(Self::$variant.name()),+];
+
+            fn to_value(&self) -> Value {
+                Value::Text(self.name().to_owned())
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                let text = <String as FactType>::from_value(value)?;
+                [$(Self::$variant),+].into_iter().find(|word| word.name() == text)
+            }
+        }
+    };
+}
+
+/// Declares an enumeration of words.
+macro_rules! words {
+    ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+        pub enum $kind {
+            $($(#[doc = $meaning])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl $kind {
+            /// The word, as rules and JSON use it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        is_word!($kind: $($variant),+);
+    };
+}
+
+words! {
+    /// Linkage of NCCL in libtorch_cuda.
+    Linkage {
+        /// It needs libnccl.so.2.
+        Shared = "shared",
+        /// It defines NCCL's functions itself.
+        Static = "static",
+        /// It neither defines nor imports them.
+        None = "none",
+    }
+}
+
+words! {
+    /// GPU support of a library, from worst to best.
+    GpuSupport {
+        /// No code.
+        None = "none",
+        /// PTX that is too new for the driver to compile.
+        NewPtx = "new-ptx",
+        /// PTX that the driver compiles.
+        Ptx = "ptx",
+        /// Machine code.
+        Cubin = "cubin",
+    }
+}
+
+words! {
+    /// Origins of libibverbs.
+    RdmaOrigin {
+        /// The distribution's packages.
+        RdmaCore = "rdma-core",
+        /// NVIDIA's driver package.
+        MlnxOfed = "MLNX_OFED",
+    }
+}
+
+words! {
+    /// Access of an RDMA device to GPU memory.
+    GpuDirect {
+        /// Through DMA-BUF.
+        DmaBuf = "dma-buf",
+        /// Through nvidia_peermem.
+        Peermem = "peermem",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+words! {
+    /// Programs that install torch.
+    Installer {
+        /// pip, from wheels.
+        Pip = "pip",
+        /// uv, from wheels.
+        Uv = "uv",
+        /// conda, mamba or pixi, from conda packages.
+        Conda = "conda",
+        /// apt, from Debian packages.
+        Apt = "apt",
+    }
+}
+
+is_word!(Class: DataCenter, Workstation, Consumer);
+is_word!(Fabric: NvSwitch, Pcie);
+is_word!(Nic: Mlx5, Efa, Nothing);
+is_word!(Flavour: Open, Proprietary);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all<T: FactType>() {
+        for word in T::WORDS {
+            let value = Value::from(*word);
+            assert_eq!(T::from_value(value.clone()).map(|read| read.to_value()), Some(value));
+        }
+        assert_eq!(T::from_value(Value::from("another")), None);
+    }
+
+    #[test]
+    fn words_are_read_by_their_names_alone() {
+        all::<Linkage>();
+        all::<GpuSupport>();
+        all::<RdmaOrigin>();
+        all::<GpuDirect>();
+        all::<Installer>();
+        all::<Class>();
+        all::<Fabric>();
+        all::<Nic>();
+        all::<Flavour>();
+    }
+}

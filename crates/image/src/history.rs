@@ -1,0 +1,84 @@
+//! The build steps of an image: finds the step that added a file or set a variable.
+
+use model::Site;
+use model::{ImageSummary, LayerSummary};
+
+/// Prefixes by which builders call a shell.
+const SHELLS: [&str; 4] = ["/bin/sh -c ", "/bin/bash -c ", "/bin/bash -o pipefail -c ", "/bin/bash -euo pipefail -c "];
+
+/// `layer 2 of 3 (sha256:ab12…)`, counted from 1.
+pub fn layer(index: usize, image: &ImageSummary) -> String {
+    let name = image.layers.get(index).and_then(LayerSummary::name);
+    let name = name.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
+    format!("layer {} of {}{name}", index + 1, image.layers.len())
+}
+
+/// The build step that produced a site.
+pub fn step(site: &Site, image: &ImageSummary) -> Option<String> {
+    match site {
+        Site::File { layer, .. } => image.layers.get(*layer)?.history.as_deref().map(tidy),
+        Site::Config(key) => {
+            let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
+            image.empty_steps.iter().rev().chain(layers.rev()).find_map(|step| sets(&tidy(step), key))
+        }
+        Site::Launch { .. } | Site::Probe(_) => None,
+    }
+}
+
+/// Number of the recorded build steps that set a variable.
+pub fn assignments(name: &str, image: &ImageSummary) -> usize {
+    let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
+    let key = format!("Env {name}");
+    image.empty_steps.iter().chain(layers).filter(|step| sets(&tidy(step), &key).is_some()).count()
+}
+
+/// The part of a build step that sets a key of the configuration, if any.
+fn sets(step: &str, key: &str) -> Option<String> {
+    let instruction = match key {
+        "User" => "USER",
+        "Entrypoint" => "ENTRYPOINT",
+        "Cmd" => "CMD",
+        "WorkingDir" => "WORKDIR",
+        _ => return assigns(step.strip_prefix("ENV ")?, key.strip_prefix("Env ")?),
+    };
+    (step.split(' ').next() == Some(instruction)).then(|| step.to_owned())
+}
+
+/// `ENV NAME=value` from a step that may set several: reports must not show the values of other variables.
+fn assigns(assignments: &str, name: &str) -> Option<String> {
+    let is = |word: &&str| word.split_once('=').is_some_and(|(before, _)| before == name);
+    let any = |word: &&str| {
+        word.split_once('=').is_some_and(|(before, _)| {
+            before.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && before.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    };
+    let mut words = assignments.split(' ').skip_while(|word| !is(word));
+    let first = words.next()?;
+    let rest = words.take_while(|word| !any(word));
+    Some(std::iter::once("ENV").chain([first]).chain(rest).collect::<Vec<_>>().join(" "))
+}
+
+/// A history step in Dockerfile syntax, on one line: without the shell that ran it, the build arguments and the
+/// builder's marks.
+pub fn tidy(step: &str) -> String {
+    tidy_with(step, &[])
+}
+
+/// Like [`tidy`], with the additional shells that the Dockerfile names.
+pub fn tidy_with(step: &str, shells: &[String]) -> String {
+    let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
+    let step = step.strip_suffix(" # buildkit").unwrap_or(&step);
+    if let Some((_, instruction)) = step.split_once("#(nop) ") {
+        return instruction.to_owned();
+    }
+    let run = step.strip_prefix("RUN ").unwrap_or(step);
+    let shells = SHELLS.into_iter().chain(shells.iter().map(String::as_str));
+    let commands = shells.filter_map(|shell| match run.split_once(shell) {
+        Some(("", command)) => Some(command),
+        // Build arguments precede the shell, after their number: `|1 VERSION=2.9.0 /bin/sh -c …`.
+        Some((arguments, command)) if arguments.starts_with('|') => Some(command),
+        _ => None,
+    });
+    commands.min_by_key(|command| command.len()).map_or_else(|| step.to_owned(), |command| format!("RUN {command}"))
+}

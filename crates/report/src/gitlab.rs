@@ -1,0 +1,78 @@
+//! GitLab's code quality report: a list of findings (GitLab, "Code Quality report format").
+//!
+//! The format has only findings. A rule that counts and has no answer is therefore a finding of lower severity: an
+//! empty list would look like a pass.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::collected::{Collected, Collection};
+use super::entry::{EntryState, RuleEntry};
+use super::json;
+use model::{Hasher, Severity};
+
+/// GitLab's severities, worst first.
+const SEVERITIES: [&str; 5] = ["blocker", "critical", "major", "minor", "info"];
+
+#[derive(Serialize)]
+struct Issue {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: &'static str,
+    location: GitlabLocation,
+}
+
+#[derive(Serialize)]
+struct GitlabLocation {
+    path: String,
+    lines: GitlabLines,
+}
+
+#[derive(Serialize)]
+struct GitlabLines {
+    begin: usize,
+}
+
+pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
+    let told = |image: &'_ Collected| {
+        let failed = image.of_state(|state| *state == EntryState::Failed);
+        let open = image.of_state(|state| *state == EntryState::Unknown).into_iter().filter(|entry| entry.counts);
+        failed.into_iter().chain(open).map(|entry| issue(entry, image)).collect::<Vec<_>>()
+    };
+    let missing = collection.missing.iter().map(|(reference, why)| missing(reference, why));
+    let mut issues: Vec<_> = missing.chain(collection.images.iter().flat_map(told)).collect();
+    issues.sort_by_key(|issue| SEVERITIES.iter().position(|severity| *severity == issue.severity));
+    json::write_value(&issues, out)
+}
+
+fn issue(entry: &RuleEntry, image: &Collected) -> Issue {
+    let (severity, what) = match (&entry.state, entry.rule.severity) {
+        (EntryState::Unknown, _) => ("minor", format!("unknown, not ruled out: {}: ", entry.rule.title)),
+        (_, Severity::Error) => ("critical", String::new()),
+        (_, Severity::Warning) => ("major", String::new()),
+        (_, Severity::Info) => ("info", String::new()),
+    };
+    Issue {
+        description: format!("{what}{}", entry.text(image).replace('\n', "; ")),
+        check_name: entry.rule.id.clone(),
+        // GitLab shows only the first of several issues with one fingerprint, so it depends on the image and the hosts.
+        fingerprint: entry.fingerprint(image),
+        severity,
+        location: GitlabLocation { path: entry.place.path.clone(), lines: GitlabLines { begin: entry.place.line } },
+    }
+}
+
+/// The issue for an image that could not be checked: without it, the image would seem to have no findings.
+fn missing(reference: &str, why: &str) -> Issue {
+    let mut hasher = Hasher::sha256();
+    hasher.update(reference.as_bytes());
+    Issue {
+        description: format!("{reference} could not be checked: {why}"),
+        check_name: "ncclcheck".to_owned(),
+        fingerprint: hasher.finish().hex().to_owned(),
+        severity: "blocker",
+        location: GitlabLocation { path: "image".to_owned(), lines: GitlabLines { begin: 1 } },
+    }
+}

@@ -1,0 +1,179 @@
+//! The report for people: the verdict, the overview, the judgements and the counts, in this order, so that the first
+//! and the last line say the most.
+
+mod doctor;
+mod facts;
+mod findings;
+mod hosts;
+mod judgements;
+mod machine;
+pub(super) mod overview;
+pub(super) mod page;
+mod probe;
+mod site;
+pub(super) mod tree;
+
+use std::io::{self, Write};
+
+use anstyle::AnsiColor;
+
+use super::collected::Collection;
+use super::counts::OutcomeCounts;
+use super::survey::RowState;
+use super::table::{self, TableDetail};
+use super::{Report, Verdict};
+use crate::offer::Offer;
+use ::facts::machine::Record;
+use judge::across_hosts;
+use judge::rules::Judgement;
+use judgements::JudgementEntry;
+use model::counted;
+use page::Page;
+
+/// Layout of a report for people.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// True to write colours.
+    pub color: bool,
+    /// Width of the terminal in columns.
+    pub width: usize,
+    /// True to show rules that passed or do not apply, absent facts, and all text that is cut otherwise.
+    pub verbose: bool,
+    /// True to write, for several images, each finding once, in place of a report on each image.
+    pub brief: bool,
+}
+
+/// Writes what a machine offers.
+pub(super) fn offers(offers: &[Offer], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    doctor::write(offers, &mut Page::new(out, style))
+}
+
+/// Writes a host record.
+pub(super) fn machine(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    machine::write(record, &mut Page::new(out, style))
+}
+
+pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(report) = reports.first() else { return Ok(()) };
+    if style.brief && report.judgements.is_some() {
+        return Ok(());
+    }
+    let mut page = Page::new(out, style);
+    headline(report, reports, &mut page)?;
+    page.blank()?;
+    if !report.image.layers.is_empty() || report.probe.is_none() {
+        overview::image(report.image, style.verbose, &mut page)?;
+    }
+    match report.judgements {
+        Some(judgements) => {
+            match report.probe {
+                Some(probe) => probe::summary(probe, report.facts, &mut page)?,
+                None => overview::summary(report.facts, &mut page)?,
+            }
+            if reports.len() > 1 {
+                hosts::write(reports, style.verbose, &mut page)?;
+            } else {
+                let entries: Vec<_> = judgements.iter().map(JudgementEntry::from).collect();
+                judgements::write(&entries, report.image, style.verbose, &mut page)?;
+            }
+        }
+        None => facts::write(report.facts, report.image, style.verbose, &mut page)?,
+    }
+    if let Some(probe) = report.probe {
+        probe::tables(probe, report.facts, &mut page)?;
+    }
+    // By default it is left out: it differs between machines, and not between images.
+    let sandbox = report.run.and_then(|run| run.sandbox.as_ref()).filter(|_| style.verbose);
+    let sandbox = sandbox.map(|state| format!("the sandbox was {state}"));
+    notes(report.image.notes.iter().chain(report.notices).chain(&sandbox), &mut page)?;
+    match (report.verdict(), report.judgements) {
+        (Some(_), Some(_)) if reports.len() > 1 => hosts::counts(reports, &mut page),
+        (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),
+        _ => Ok(()),
+    }
+}
+
+/// Writes what is said once for several images: the findings, unless each image has a report with them, and the table.
+pub(super) fn finish(collection: &Collection, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let survey = &collection.survey;
+    if style.brief {
+        findings::write(survey, &mut Page::new(&mut *out, style))?;
+    } else if survey.rows.len() < 2 {
+        return Ok(());
+    } else if survey.rows.iter().any(|row| matches!(row.state, RowState::Judged(_))) {
+        // After the reports on the images that were opened.
+        writeln!(out)?;
+    }
+    table::rows(survey, TableDetail::First, style, out)
+}
+
+/// Writes the first line, which is never wrapped: the verdict, the image, and the numbers of layers or steps, rules and
+/// hosts.
+fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    let image = report.image;
+    let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
+    let layers = match report.probe {
+        Some(probe) => counted(probe.steps.len(), "step", "steps"),
+        None => counted(image.layers.len(), "layer", "layers"),
+    };
+    let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
+    let hosts = match (report.host, reports.len()) {
+        (None, _) => String::new(),
+        (Some(host), 1) => format!(", for {host}"),
+        (Some(_), several) => format!(", {several} hosts"),
+    };
+    let text = format!("{}{platform}: {layers}{}{hosts}", image.reference, rules.unwrap_or_default());
+    match Verdict::worst(reports.iter().filter_map(Report::verdict)) {
+        None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
+        Some(verdict) => {
+            let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
+            let counts = OutcomeCounts::of(across_hosts(&judged).iter().map(|shared| shared.judgement));
+            let word = counts.verdict(verdict, &verdict.name().to_uppercase());
+            page.verbatim(0, (&word, colour(verdict)), word.len() + 2, &text)
+        }
+    }
+}
+
+fn notes<'n>(notes: impl IntoIterator<Item = &'n String>, page: &mut Page<'_>) -> io::Result<()> {
+    let mut notes = notes.into_iter().peekable();
+    if notes.peek().is_some() {
+        page.blank()?;
+    }
+    notes.try_for_each(|note| page.heading("note:", page::bold(AnsiColor::Cyan), note))
+}
+
+/// Writes the last line, which people read and paste; it is never wrapped.
+fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    let counts = OutcomeCounts::of(judgements);
+    let OutcomeCounts { errors, warnings, infos, unknown, waived, consequences, .. } = counts;
+    let mut parts = Vec::new();
+    // The word of a pass has the others.
+    if verdict != Verdict::Pass || counts.problems().is_empty() {
+        parts.extend([counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")]);
+        // Few images have one of these.
+        let few = [(infos, "info"), (waived, "waived"), (consequences, "consequences")];
+        parts.extend(few.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+        parts.push(format!("{unknown} unknown"));
+    }
+    parts.push(format!("{} passed", counts.passed));
+    parts.push(format!("{} not applicable", counts.not_applicable));
+    let word = counts.verdict(verdict, last_word(verdict)) + ":";
+    page.blank()?;
+    page.verbatim(0, (&word, colour(verdict)), word.len() + 1, &parts.join(", "))
+}
+
+const fn last_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "PASSED",
+        Verdict::Fail => "FAILED",
+        Verdict::Incomplete => "INCOMPLETE",
+    }
+}
+
+fn colour(verdict: Verdict) -> anstyle::Style {
+    page::bold(match verdict {
+        Verdict::Pass => AnsiColor::Green,
+        Verdict::Fail => AnsiColor::Red,
+        Verdict::Incomplete => AnsiColor::Magenta,
+    })
+}

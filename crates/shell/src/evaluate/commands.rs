@@ -1,0 +1,231 @@
+//! Simple commands: by their names, functions, commands of the shell, and programs.
+
+use model::is_among;
+
+use super::super::builtin::BuiltinCall;
+use super::super::state::{Field, ShellState, counted};
+use super::super::syntax::Redirected;
+use super::super::word::Word;
+use super::nested::restore;
+use super::{Evaluator, Flow, ProgramCall, Surroundings};
+
+/// Programs that change no file whose name is among their words.
+const READERS: &str = "ls cat grep egrep stat du df head tail wc id whoami groups uname date sleep hostname \
+    nvidia-smi which env nproc chown chmod chgrp ldconfig exec command dirname basename realpath readlink sort cut \
+    tr find test ulimit python python3 torchrun";
+
+/// Programs that fail only where the script's author expects them to work.
+const DEPENDABLE: &str = "mkdir touch chmod chown ln rm sleep date";
+
+impl<S: Surroundings> Evaluator<'_, S> {
+    pub(super) fn simple(&mut self, state: &mut ShellState, words: &[Word], has_input: bool, line: usize) -> Flow {
+        let count = words.iter().take_while(|word| word.split_assignment().is_some()).count();
+        let (assignments, words) = words.split_at(count);
+        if words.is_empty() {
+            let before = self.substitutions;
+            for word in assignments {
+                self.assignment(state, word, line);
+            }
+            // Otherwise the status is that of the last command substitution.
+            if self.substitutions == before {
+                state.status = Some(0);
+            }
+            return Flow::Next;
+        }
+        let fields = self.fields(state, words);
+        let mut fields = fields.as_slice();
+        let mut words = words;
+        while let [Ok(name), Ok(next), ..] = fields
+            && matches!(name.as_str(), "command" | "builtin")
+            && !next.starts_with('-')
+        {
+            (fields, words) = (fields.get(1..).unwrap_or_default(), words.get(1..).unwrap_or_default());
+        }
+        let Some(first) = fields.first() else {
+            // Every word expands to nothing.
+            for word in assignments {
+                self.assignment(state, word, line);
+            }
+            return Flow::Next;
+        };
+        let is_exec = first.as_deref() == Ok("exec");
+        if assignments.is_empty() || is_exec {
+            for word in assignments {
+                self.assignment(state, word, line);
+                if let Some((name, ..)) = word.split_assignment() {
+                    state.mark_exported(name);
+                }
+            }
+            return self.named(state, words, fields, has_input, line);
+        }
+        let mut saved = Vec::new();
+        for word in assignments {
+            if let Some((name, ..)) = word.split_assignment() {
+                saved.push((name.to_owned(), state.variables.get(name).cloned()));
+                self.assignment(state, word, line);
+                state.mark_exported(name);
+            }
+        }
+        let flow = self.named(state, words, fields, has_input, line);
+        for (name, before) in saved {
+            restore(state, &name, before);
+        }
+        flow
+    }
+
+    /// Runs a command by its name.
+    pub(super) fn named(
+        &mut self,
+        state: &mut ShellState,
+        words: &[Word],
+        fields: &[Field],
+        has_input: bool,
+        line: usize,
+    ) -> Flow {
+        let Some((first, arguments)) = fields.split_first() else { return Flow::Next };
+        if let Some(script) = self.surroundings.stand_in(fields, state) {
+            return match script {
+                Ok(script) => self.nested(state, |this, state| this.script(state, &script, line)),
+                Err(gap) => {
+                    self.doubt_all(state, &gap);
+                    Flow::Next
+                }
+            };
+        }
+        let Ok(name) = first else {
+            return self.program(state, fields, false, has_input, line);
+        };
+        if name == "exec" {
+            return self.exec(state, arguments, has_input, line);
+        }
+        match state.functions.get(name).cloned() {
+            Some(Some(body)) => return self.call(state, &body, arguments),
+            Some(None) => {
+                self.lose(state, line, &format!("only a shell can determine what the function {name} does"));
+                return Flow::Next;
+            }
+            None => {}
+        }
+        let words = words.get(1..).unwrap_or_default();
+        let call = BuiltinCall { name, words, fields: arguments, line };
+        match self.builtin(state, &call) {
+            Some(flow) => flow,
+            None => self.program(state, fields, false, has_input, line),
+        }
+    }
+
+    pub(super) fn exec(&mut self, state: &mut ShellState, mut fields: &[Field], has_input: bool, line: usize) -> Flow {
+        let mut is_renamed = false;
+        while let [Ok(option), rest @ ..] = fields
+            && option.starts_with('-')
+        {
+            let has_value = option.ends_with('a');
+            is_renamed |= has_value;
+            fields = if has_value { rest.get(1..).unwrap_or_default() } else { rest };
+            if option.contains('c') {
+                state.variables.values_mut().for_each(|variable| variable.is_exported = false);
+            }
+            if option == "--" {
+                break;
+            }
+        }
+        if fields.is_empty() {
+            state.status = Some(0);
+            return Flow::Next;
+        }
+        let flow = self.program(state, fields, true, has_input, line);
+        if is_renamed && self.captured == 0 {
+            let why = "exec -a gives a program another name, and Python finds its environment by its name";
+            state.started = Err(self.gap(line, why));
+        }
+        flow
+    }
+
+    pub(super) fn program(
+        &mut self,
+        state: &mut ShellState,
+        fields: &[Field],
+        replaces: bool,
+        has_input: bool,
+        line: usize,
+    ) -> Flow {
+        let name = fields.first().and_then(|field| field.as_deref().ok()).unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        if self.captured > 0 {
+            self.captured_program(state, name, fields, line);
+        } else {
+            self.spend_on(state);
+            let call = ProgramCall { words: fields, place: self.place(line), has_input };
+            match self.surroundings.run(&call, state) {
+                Ok(None) => {}
+                Ok(Some(mark)) => {
+                    let before = state.started.as_ref().ok().copied().flatten();
+                    if replaces || before.is_none_or(|before| before.rank <= mark.rank) {
+                        state.started = Ok(Some(mark));
+                    }
+                }
+                Err(gap) => state.started = Err(gap),
+            }
+            state.status = is_among(name, DEPENDABLE).then_some(0);
+        }
+        if !is_among(name, READERS) {
+            self.spend_on_list(fields.len() * state.touched.len());
+            for text in fields.iter().skip(1).flatten() {
+                Self::touch(state, text);
+            }
+        }
+        if replaces { Flow::Exit } else { Flow::Next }
+    }
+
+    /// A program whose output is used.
+    pub(super) fn captured_program(&mut self, state: &mut ShellState, name: &str, fields: &[Field], line: usize) {
+        let words: Option<Vec<&str>> = fields.iter().map(|field| field.as_deref().ok()).collect();
+        let words = words.unwrap_or_default();
+        let unknown = self.gap(line, &format!("only a shell can determine what {name} prints"));
+        let text = match (name, words.get(1..).unwrap_or_default()) {
+            ("dirname", [path]) => Ok(dirname(path)),
+            ("basename", [path]) => Ok(basename(path).to_owned()),
+            ("realpath", [path]) | ("readlink", ["-f", path]) => {
+                Self::absolute(state, path).and_then(|path| self.surroundings.resolve(&path))
+            }
+            ("command", ["-v", program]) | ("which", [program]) => match self.surroundings.program(program, state) {
+                Ok(Some(path)) => Ok(path),
+                Ok(None) => {
+                    state.status = Some(1);
+                    return;
+                }
+                Err(gap) => Err(gap),
+            },
+            _ => {
+                state.status = None;
+                return state.print(Err(unknown));
+            }
+        };
+        state.status = text.is_ok().then_some(0);
+        state.print(text.map(|text| text + "\n"));
+    }
+
+    /// Calls a function.
+    pub(super) fn call(&mut self, state: &mut ShellState, body: &Redirected, arguments: &[Field]) -> Flow {
+        let outer = std::mem::replace(&mut state.arguments, counted(arguments));
+        let flow = self.nested(state, |this, state| this.redirected(state, body, false));
+        state.arguments = outer;
+        flow
+    }
+}
+
+fn dirname(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    match path.rsplit_once('/') {
+        Some((folder, _)) => {
+            let folder = folder.trim_end_matches('/');
+            if folder.is_empty() { "/".to_owned() } else { folder.to_owned() }
+        }
+        None if path.is_empty() => "/".to_owned(),
+        None => ".".to_owned(),
+    }
+}
+
+fn basename(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}

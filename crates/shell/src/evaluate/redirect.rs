@@ -1,0 +1,51 @@
+//! Redirections: the files that they write, and the input that they give.
+
+use model::Gap;
+
+use super::super::lexer::Redirection;
+use super::super::state::ShellState;
+use super::super::syntax::Redirected;
+use super::{DEPTH, Evaluator, Flow, NESTING, Surroundings, TOO_MANY};
+
+impl<S: Surroundings> Evaluator<'_, S> {
+    pub(super) fn redirected(&mut self, state: &mut ShellState, command: &Redirected, has_input: bool) -> Flow {
+        if !self.surroundings.spend(1) || self.depth > DEPTH || self.nesting > NESTING {
+            self.lose(state, command.line, TOO_MANY);
+            state.started = Err(self.gap(command.line, TOO_MANY));
+            return Flow::Exit;
+        }
+        let output = self.redirect(state, &command.redirections);
+        let reads = command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'));
+        self.nesting += 1;
+        let flow = self.command(state, command, has_input || reads);
+        self.nesting -= 1;
+        if let Some(output) = output {
+            state.output = output;
+        }
+        flow
+    }
+
+    /// Takes note of redirections; returns the output to restore if this command's is not captured.
+    #[expect(clippy::option_option, reason = "the output before, which may be none")]
+    fn redirect(
+        &mut self,
+        state: &mut ShellState,
+        redirections: &[Redirection],
+    ) -> Option<Option<Result<String, Gap>>> {
+        let mut saved = None;
+        for Redirection { descriptor, operator, target } in redirections {
+            let writes = operator.contains('>');
+            let is_output = operator.starts_with('&') || descriptor.is_none_or(|number| number == 1);
+            if writes && is_output && saved.is_none() {
+                saved = Some(state.output.take());
+            }
+            if writes
+                && operator != ">&"
+                && let Ok(target) = self.value(state, target)
+            {
+                Self::touch(state, &target);
+            }
+        }
+        saved
+    }
+}

@@ -1,0 +1,27 @@
+//! Shell scripts, read without running them (POSIX, "Shell Command Language", and what scripts of images use of bash).
+//!
+//! [`commands`] splits a text into simple commands without regard to what controls them. [`Evaluator`] computes what a
+//! script does to variables, arguments and the working directory, and which programs it starts. What a script does is
+//! often known only in part: a variable, a branch or a status may be unknown, each with its reason.
+
+mod arithmetic;
+mod builtin;
+mod condition;
+mod evaluate;
+mod expand;
+mod flat;
+mod lexer;
+mod merge;
+mod parse;
+mod pattern;
+mod state;
+mod syntax;
+mod word;
+
+pub use evaluate::{Evaluator, FileKind, ProgramCall, ShellSource, Surroundings};
+pub use flat::commands;
+pub use state::{Field, ShellKind, ShellState, ShellValue, StartMark};
+pub use word::{Piece, Word, name_length};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! What is known of a shell while it runs a script.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use model::{Gap, ImagePath};
+
+use super::syntax::Redirected;
+
+/// Length of a value in bytes from which on it is unknown.
+const LONGEST: usize = 1 << 16;
+
+/// The program that reads a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShellKind {
+    /// bash.
+    Bash,
+    /// dash, busybox and others without bash's extensions.
+    Posix,
+}
+
+/// The value of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellValue {
+    /// A text.
+    Text(String),
+    /// An array of bash.
+    List(Vec<String>),
+}
+
+/// A variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellVariable {
+    /// Its value, `None` if it is not set, or why that is unknown.
+    pub value: Result<Option<ShellValue>, Gap>,
+    /// True if programs inherit it.
+    pub is_exported: bool,
+    /// File and line that set it; `None` for an inherited variable.
+    pub at: Option<(Rc<str>, usize)>,
+}
+
+/// A word of a command after its expansion.
+pub type Field = Result<String, UnknownField>;
+
+/// A word whose end is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// The known beginning.
+    pub prefix: String,
+    /// Why the rest is unknown.
+    pub gap: Gap,
+}
+
+/// The words as arguments. An unknown word may be none or several, so that not even their number is known.
+pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, Gap> {
+    match fields.iter().find_map(|field| field.as_ref().err()) {
+        Some(unknown) => Err(unknown.gap.clone()),
+        None => Ok(fields.to_vec()),
+    }
+}
+
+/// A program that was started, by its number in the caller's list; of several, the one of the highest rank counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StartMark {
+    /// How much it counts.
+    pub rank: u8,
+    /// Its number in the caller's list.
+    pub index: usize,
+}
+
+/// Variables, arguments, functions and options of a shell.
+#[derive(Clone, Debug)]
+pub struct ShellState {
+    /// The program that reads the script.
+    pub kind: ShellKind,
+    /// Variables by name.
+    pub variables: BTreeMap<String, ShellVariable>,
+    /// Why any other variable may be set.
+    pub gap: Option<Gap>,
+    /// `$0`.
+    pub name: String,
+    /// `$1` and those after it.
+    pub arguments: Result<Vec<Field>, Gap>,
+    /// The absolute path of the working directory.
+    pub directory: Result<String, Gap>,
+    /// The program that counts among those that were started.
+    pub started: Result<Option<StartMark>, Gap>,
+    /// Functions by name; `None` for one whose body is unknown.
+    pub(super) functions: BTreeMap<String, Option<Rc<Redirected>>>,
+    /// The exit status of the last command.
+    pub(super) status: Option<u8>,
+    pub(super) options: ShellOptions,
+    /// Words of programs that may have changed files, and targets of redirections.
+    pub(super) touched: BTreeSet<String>,
+    /// What was printed, in a command substitution.
+    pub(super) output: Option<Result<String, Gap>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShellOptions {
+    /// `set -e`.
+    pub(super) exits_on_error: bool,
+    /// `set -u`.
+    pub(super) refuses_unset: bool,
+    /// `set -a`.
+    pub(super) exports_all: bool,
+    /// `shopt -s nullglob`.
+    pub(super) drops_unmatched: bool,
+    /// `set -f`.
+    pub(super) expands_no_paths: bool,
+}
+
+impl ShellState {
+    /// A shell without variables and arguments.
+    pub fn new(kind: ShellKind, name: &str) -> Self {
+        Self {
+            kind,
+            variables: BTreeMap::new(),
+            gap: None,
+            name: name.to_owned(),
+            arguments: Ok(Vec::new()),
+            directory: Ok("/".to_owned()),
+            started: Ok(None),
+            functions: BTreeMap::new(),
+            status: Some(0),
+            options: ShellOptions::default(),
+            touched: BTreeSet::new(),
+            output: None,
+        }
+    }
+
+    /// A shell that a program of this state starts: it inherits the exported variables and the working directory.
+    #[must_use]
+    pub fn child(&self, kind: ShellKind, name: &str) -> Self {
+        let exported = self.variables.iter().filter(|(_, variable)| variable.is_exported);
+        Self {
+            variables: exported.map(|(name, variable)| (name.clone(), variable.clone())).collect(),
+            gap: self.gap.clone(),
+            directory: self.directory.clone(),
+            touched: self.touched.clone(),
+            ..Self::new(kind, name)
+        }
+    }
+
+    /// The value of a variable; `None` if it is not set.
+    pub fn variable(&self, name: &str) -> Result<Option<&ShellValue>, &Gap> {
+        match (self.variables.get(name), &self.gap) {
+            (Some(variable), _) => variable.value.as_ref().map(Option::as_ref),
+            (None, Some(gap)) => Err(gap),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The value of a variable as `$NAME` gives it; empty if it is not set.
+    pub fn text(&self, name: &str) -> Result<String, Gap> {
+        match self.variable(name) {
+            Ok(None) => Ok(String::new()),
+            Ok(Some(ShellValue::Text(text))) => Ok(text.clone()),
+            Ok(Some(ShellValue::List(list))) => Ok(list.first().cloned().unwrap_or_default()),
+            Err(gap) => Err(gap.clone()),
+        }
+    }
+
+    /// Changes the working directory to a folder that a program's option names, from the present one if it is relative.
+    pub fn enter(&mut self, folder: &str) {
+        let current = if folder.starts_with('/') { Ok("/".to_owned()) } else { self.directory.clone() };
+        self.directory = current.map(|current| ImagePath::from(current.as_str()).join(folder.as_bytes()).to_string());
+    }
+
+    /// Sets an exported variable.
+    pub fn export(&mut self, name: &str, value: Result<String, Gap>) {
+        let value = value.map(|value| Some(ShellValue::Text(value)));
+        self.variables.insert(name.to_owned(), ShellVariable { value, is_exported: true, at: None });
+    }
+
+    /// Assigns a variable; it stays exported if it was.
+    pub(super) fn assign(&mut self, name: &str, value: Result<ShellValue, Gap>, at: (Rc<str>, usize)) {
+        let length = |value: &ShellValue| match value {
+            ShellValue::Text(text) => text.len(),
+            ShellValue::List(list) => list.iter().map(|text| text.len() + 1).sum(),
+        };
+        let value = match value {
+            Ok(value) if length(&value) > LONGEST => {
+                Err(Gap::new(format!("{}, line {}: {name} has more than {LONGEST} bytes", at.0, at.1)))
+            }
+            other => other.map(Some),
+        };
+        let was_exported = self.variables.get(name).is_some_and(|variable| variable.is_exported);
+        let is_exported = was_exported || self.options.exports_all;
+        self.variables.insert(name.to_owned(), ShellVariable { value, is_exported, at: Some(at) });
+    }
+
+    /// Marks a variable as exported.
+    pub(super) fn mark_exported(&mut self, name: &str) {
+        let value = if let Some(gap) = &self.gap { Err(gap.clone()) } else { Ok(None) };
+        let unset = ShellVariable { value, is_exported: true, at: None };
+        self.variables.entry(name.to_owned()).or_insert(unset).is_exported = true;
+    }
+
+    /// Unsets a variable.
+    pub fn unset(&mut self, name: &str) {
+        // A variable that is known to be unset stays so, although any other may be set.
+        let unset = ShellVariable { value: Ok(None), is_exported: false, at: None };
+        self.variables.insert(name.to_owned(), unset);
+    }
+
+    /// Makes a variable unknown.
+    pub fn doubt(&mut self, name: &str, gap: &Gap) {
+        let variable = ShellVariable { value: Err(gap.clone()), is_exported: true, at: None };
+        self.variables.insert(name.to_owned(), variable);
+    }
+
+    /// Makes everything unknown that a script can set.
+    pub fn doubt_all(&mut self, gap: &Gap) {
+        for variable in self.variables.values_mut() {
+            variable.value = Err(gap.clone());
+            variable.is_exported = true;
+        }
+        self.gap.get_or_insert_with(|| gap.clone());
+        self.directory = Err(gap.clone());
+        self.arguments = Err(gap.clone());
+        self.functions.values_mut().for_each(|body| *body = None);
+        self.status = None;
+    }
+
+    /// The number of entries that a copy makes, and the bytes of their texts.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let of_list = |list: &[String]| list.iter().map(|text| text.len() + 1).sum::<usize>();
+        let of_variable = |variable: &ShellVariable| match &variable.value {
+            Ok(Some(ShellValue::Text(text))) => text.len(),
+            Ok(Some(ShellValue::List(list))) => of_list(list),
+            Ok(None) => 0,
+            Err(gap) => gap.why.len(),
+        };
+        let of_field = |field: &Field| match field {
+            Ok(text) => text.len(),
+            Err(unknown) => unknown.prefix.len() + unknown.gap.why.len(),
+        };
+        let arguments = self.arguments.as_deref().unwrap_or_default();
+        let entries = self.variables.len() + self.functions.len() + self.touched.len() + arguments.len();
+        let variables = self.variables.iter().map(|(name, variable)| name.len() + of_variable(variable));
+        let touched = self.touched.iter().map(String::len);
+        let output = self.output.as_ref().and_then(|output| output.as_ref().ok()).map_or(0, String::len);
+        (entries, variables.chain(touched).chain(arguments.iter().map(of_field)).sum::<usize>() + output)
+    }
+
+    /// The variables that a program inherits, by name.
+    pub fn exported(&self) -> impl Iterator<Item = (&str, &ShellVariable)> {
+        let exported = self.variables.iter().filter(|(_, variable)| {
+            variable.is_exported && !matches!(variable.value, Ok(None | Some(ShellValue::List(_))))
+        });
+        exported.map(|(name, variable)| (name.as_str(), variable))
+    }
+
+    /// Appends to the output of a command substitution.
+    pub(super) fn print(&mut self, text: Result<String, Gap>) {
+        match (&mut self.output, text) {
+            (None | Some(Err(_)), _) => {}
+            (Some(Ok(output)), Ok(text)) => output.push_str(&text),
+            (Some(output), Err(gap)) => *output = Err(gap),
+        }
+        if matches!(&self.output, Some(Ok(output)) if output.len() > LONGEST) {
+            self.output = Some(Err(Gap::new(format!("a command prints more than {LONGEST} bytes"))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_names_a_folder_from_the_present_one() {
+        let unknown = || Err(Gap::new("cd $X"));
+        for (current, folder, expected) in [
+            (Ok("/srv".to_owned()), "job", Ok("/srv/job".to_owned())),
+            (Ok("/srv/job".to_owned()), "../other", Ok("/srv/other".to_owned())),
+            (Ok("/srv".to_owned()), "/app", Ok("/app".to_owned())),
+            (unknown(), "/app", Ok("/app".to_owned())),
+            (unknown(), "job", unknown()),
+        ] {
+            let mut state = ShellState::new(ShellKind::Posix, "");
+            state.directory = current;
+            state.enter(folder);
+            assert_eq!(state.directory, expected, "{folder}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The rules and profiles of the folder `rules`, which `build.rs` compresses into the program.
+
+use std::io::Read as _;
+use std::sync::LazyLock;
+
+use flate2::bufread::DeflateDecoder;
+use judge::Shipped;
+
+static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/rules"))));
+
+/// The built-in rules and profiles.
+pub fn shipped() -> &'static Shipped {
+    &SHIPPED
+}
+
+/// Unpacks what `build.rs` wrote. The texts stay in memory until the program ends.
+#[expect(clippy::expect_used, clippy::disallowed_methods, reason = "constant data, which a test reads")]
+fn unpack(packed: &[u8]) -> Shipped {
+    let mut all = String::new();
+    DeflateDecoder::new(packed).read_to_string(&mut all).expect("texts that build.rs compressed");
+    let mut parts = all.leak().split_terminator('\0');
+    let mut texts = Vec::new();
+    while let (Some(path), Some(text)) = (parts.next(), parts.next()) {
+        texts.push((path, text));
+    }
+    Shipped::new(texts)
+}
