@@ -20,7 +20,7 @@ step() {  # step NAME COMMAND...: counts one, passed or failed, unless the comma
 nextest() {  # nextest ARGUMENTS...: every test counts
   local report=$target/nextest/ci/junit.xml status=0 n='"\([0-9]*\)"'
   rm -f "$report"
-  cargo nextest run --workspace --cargo-quiet --locked --profile ci "$@" || status=$?
+  cargo nextest run --workspace --cargo-quiet --locked --config-file .cargo/nextest.toml --profile ci "$@" || status=$?
   [ -s "$report" ] || { echo "no report in $report"; return 1; }
   # The attribute `skipped` is there or not, by the version of nextest.
   read -r good bad < <(sed -n "s/^<testsuites .* tests=$n.* failures=$n.* errors=$n.*/\1 \2 \3/p" "$report" |

@@ -1,4 +1,4 @@
-//! The rules and profiles of the folder `rules`, which `build.rs` compresses into the program.
+//! The rules and profiles of the folder `rules`, which `rules/build.rs` compresses into the program.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -13,11 +13,11 @@ pub fn shipped() -> &'static Shipped {
     &SHIPPED
 }
 
-/// Unpacks what `build.rs` wrote. The texts stay in memory until the program ends.
+/// Unpacks what `rules/build.rs` wrote. The texts stay in memory until the program ends.
 #[expect(clippy::expect_used, clippy::disallowed_methods, reason = "constant data, which a test reads")]
 fn unpack(packed: &[u8]) -> Shipped {
     let mut all = String::new();
-    DeflateDecoder::new(packed).read_to_string(&mut all).expect("texts that build.rs compressed");
+    DeflateDecoder::new(packed).read_to_string(&mut all).expect("texts that rules/build.rs compressed");
     let mut parts = all.leak().split_terminator('\0');
     let mut texts = Vec::new();
     while let (Some(path), Some(text)) = (parts.next(), parts.next()) {

@@ -44,7 +44,7 @@ def write(folder):
     digest = hashlib.sha256(content).hexdigest()
     (folder / "SHA256SUMS").write_text(f"{digest}  {NAME}.tar.gz\n")
     for script in ("install", "check"):
-        shutil.copy(ROOT / "packages/ci" / script, folder / f"{script}-ncclcheck")
+        shutil.copy(ROOT / "scripts/packages/ci" / script, folder / f"{script}-ncclcheck")
     return digest
 
 

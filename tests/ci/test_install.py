@@ -3,7 +3,7 @@ import hashlib, os, pathlib, shutil, subprocess, tempfile, unittest
 
 from releases import NAME, ROOT, VERSION, archive, require_answers, served, small_program, write
 
-INSTALL = ROOT / "packages/ci/install"
+INSTALL = ROOT / "scripts/packages/ci/install"
 
 
 setUpModule = require_answers

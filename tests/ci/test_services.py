@@ -31,7 +31,7 @@ class Service(unittest.TestCase):
 class GitLab(Service):
     def job(self, **inputs):
         """The job that GitLab makes of the component."""
-        header, text = (ROOT / "packages/ci/templates/ncclcheck.yml").read_text().split("\n---\n")
+        header, text = (ROOT / "scripts/packages/ci/templates/ncclcheck.yml").read_text().split("\n---\n")
         declared = yaml.safe_load(header)["spec"]["inputs"]
         inputs = {"version": VERSION, "releases": self.url, **{name.replace("_", "-"): value for name, value in inputs.items()}}
         values = {name: inputs.pop(name, one.get("default")) for name, one in declared.items()}
@@ -75,7 +75,7 @@ class GitLab(Service):
 class Jenkins(Service):
     """The script of the step; with groovy, the whole step."""
     VARIABLES = {"JENKINS_URL": "http://127.0.0.1/", "BUILD_NUMBER": "1"}
-    STEP = ROOT / "packages/ci/vars/ncclcheck.groovy"
+    STEP = ROOT / "scripts/packages/ci/vars/ncclcheck.groovy"
 
     def run_step(self, image, **more):
         return self.run_script(re.search(r"'''(.*)'''", self.STEP.read_text(), re.S)[1], ("sh",), **self.VARIABLES, WORKSPACE=str(self.work),
@@ -123,7 +123,7 @@ class Jenkins(Service):
 class PreCommit(Service):
     def setUp(self):
         super().setUp()
-        self.hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / "packages/ci/.pre-commit-hooks.yaml").read_text())}
+        self.hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / "scripts/packages/ci/.pre-commit-hooks.yaml").read_text())}
         self.environment["PATH"] = f"{program_folder(self.folder)}:{self.environment['PATH']}"
 
     def run_hook(self, hook, files=(), arguments=()):

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-#[path = "../../build.rs"]
+#[path = "../../rules/build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "only the version is tested")]
 mod build_script;
 

@@ -16,9 +16,7 @@ const RULES: &str = "rules";
 const TABLES: &str = "tables";
 
 fn main() -> io::Result<()> {
-    for path in [RULES, "build.rs"] {
-        println!("cargo::rerun-if-changed={path}");
-    }
+    println!("cargo::rerun-if-changed={RULES}");
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     fs::write(output.join("rules"), texts(Path::new(RULES))?)

@@ -7,9 +7,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 if not os.environ.get("NCCLCHECK_INSTALLED"):
-    sys.path.insert(0, str(ROOT / "packages/python/src"))
+    sys.path.insert(0, str(ROOT / "scripts/packages/python/src"))
 
 import ncclcheck  # noqa: E402
 
