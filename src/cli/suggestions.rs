@@ -13,16 +13,19 @@ use super::args::Arguments;
 /// Options of other tools, each with the option here that has this purpose. A word may have several: the first one that
 /// the command has is suggested.
 const OPTIONS: &[(&str, &str)] = &[
+    ("all-platforms", "platform"),
     ("arch", "platform"),
     ("certs", "cert-dir"),
     ("creds", "authfile"),
     ("disable-cache", "cache"),
     ("environment", "env"),
     ("exit-code", "fail-on"),
+    ("exit-zero", "fail-on"),
     ("failure-threshold", "fail-on"),
     ("file", "output"),
     ("gpu", "gpus"),
     ("gpu", "host"),
+    ("host-facts", "host"),
     ("ignorefile", "config"),
     ("insecure", "tls-verify"),
     ("json", "format"),

@@ -343,10 +343,14 @@ const DIFF_EXAMPLES: &str = "\
 Examples:
   ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2";
 
+const PAIR: &str = "The earlier and the later image";
+
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
-    mut_arg("images", |images| images.num_args(2)),
+    mut_arg("images", |images| {
+        images.num_args(2).value_names(["OLD", "NEW"]).action(ArgAction::Set).help(PAIR).long_help(PAIR)
+    }),
     mut_arg("format", |format| format.help("Output format: human, json, github or markdown (repeatable)")),
     after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
     after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
