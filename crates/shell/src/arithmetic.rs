@@ -1,9 +1,8 @@
 //! Arithmetic (POSIX, "Arithmetic Expansion"; bash, "Shell Arithmetic"), with the assignments that it makes.
 
-use model::Gap;
-
 use super::evaluate::{Evaluator, Surroundings};
 use super::expand::is_of_shell;
+use super::gap::ShellGap;
 use super::state::{ShellKind, ShellState, ShellValue};
 use super::word::{Word, name_length};
 
@@ -39,7 +38,12 @@ enum Token {
 
 impl<S: Surroundings> Evaluator<'_, S> {
     /// The value of an expression before its expansions. If it is unknown, so are the variables that it may set.
-    pub(super) fn arithmetic(&mut self, state: &mut ShellState, expression: &Word, line: usize) -> Result<i64, Gap> {
+    pub(super) fn arithmetic(
+        &mut self,
+        state: &mut ShellState,
+        expression: &Word,
+        line: usize,
+    ) -> Result<i64, ShellGap> {
         match self.value(state, expression) {
             Ok(text) => self.compute(state, &text, line),
             Err(gap) => {
@@ -52,7 +56,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// The value of an expression after its expansions.
-    pub(super) fn compute(&mut self, state: &mut ShellState, text: &str, line: usize) -> Result<i64, Gap> {
+    pub(super) fn compute(&mut self, state: &mut ShellState, text: &str, line: usize) -> Result<i64, ShellGap> {
         let unknown = self.gap(line, "only a shell can determine the value of an expression");
         let at = self.place(line);
         let Some(tokens) =
@@ -78,7 +82,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
 }
 
 /// Makes the names in an expression unknown that it may assign.
-fn doubt_assigned(state: &mut ShellState, text: &str, gap: &Gap) {
+fn doubt_assigned(state: &mut ShellState, text: &str, gap: &ShellGap) {
     if !text.contains(['=', '+', '-']) {
         return;
     }
@@ -135,7 +139,7 @@ struct Calculator<'c> {
     /// Variables and their new values, in order.
     assigned: &'c mut Vec<(String, i64)>,
     /// Why a variable is unknown.
-    gap: Option<Gap>,
+    gap: Option<ShellGap>,
 }
 
 impl Calculator<'_> {

@@ -6,11 +6,10 @@ mod getopts;
 mod options;
 mod print;
 
-use model::{Gap, is_among};
-
 use super::evaluate::{Evaluator, Flow, Surroundings};
+use super::gap::ShellGap;
 use super::state::{Field, ShellKind, ShellState};
-use super::word::{Word, name_length};
+use super::word::{Word, is_among, name_length};
 
 /// Commands that change nothing which is read here, and succeed.
 const IDLE: &str = ": true umask ulimit hash trap wait jobs disown bg fg history bind complete";
@@ -150,7 +149,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 }
 
-fn unset(state: &mut ShellState, call: &BuiltinCall<'_>) -> Result<(), Gap> {
+fn unset(state: &mut ShellState, call: &BuiltinCall<'_>) -> Result<(), ShellGap> {
     let is_function = call.fields.iter().any(|field| field.as_deref() == Ok("-f"));
     for field in call.fields {
         match field {

@@ -1,14 +1,13 @@
 //! Conditions: `[ … ]` and `[[ … ]]` (POSIX, "test"; bash, "Conditional Constructs").
 
-use model::Gap;
-
 use super::evaluate::{Evaluator, FileKind, Surroundings};
+use super::gap::ShellGap;
 use super::state::{Field, ShellState};
 use super::syntax::TestPart;
 use super::word::Word;
 
 /// A condition that holds or not, or why that is unknown.
-type Truth = Result<bool, Gap>;
+type Truth = Result<bool, ShellGap>;
 
 /// Depth of conditions in conditions that is read.
 const DEPTH: usize = 40;
@@ -87,7 +86,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 if operand.is_empty() {
                     return Ok(false);
                 }
-                let path = Self::absolute(state, &operand)?;
+                let path = state.absolute(&operand)?;
                 let kind = self.kind(state, &path, line)?;
                 Ok(match (operator, kind) {
                     (_, None) => false,
@@ -207,7 +206,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 }
 
-fn known(field: &Field) -> Result<String, Gap> {
+fn known(field: &Field) -> Result<String, ShellGap> {
     field.clone().map_err(|unknown| unknown.gap)
 }
 

@@ -13,8 +13,7 @@ mod redirect;
 
 use std::rc::Rc;
 
-use model::Gap;
-
+use super::gap::ShellGap;
 use super::merge;
 use super::parse::Parser;
 use super::state::{Field, ShellState, ShellVariable, StartMark};
@@ -70,19 +69,19 @@ pub trait Surroundings {
     /// Takes steps from what a script may cost; false once they are spent.
     fn spend(&mut self, steps: usize) -> bool;
     /// The text of the file at an absolute path; `None` if there is none.
-    fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>>;
+    fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>>;
     /// What an absolute path leads to; `None` if nothing is there.
-    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, Gap>;
+    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap>;
     /// The names in a folder.
-    fn names(&mut self, folder: &str) -> Result<Vec<String>, Gap>;
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, ShellGap>;
     /// The path that a program's name leads to; `None` if there is no such program.
-    fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, Gap>;
+    fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, ShellGap>;
     /// A path without links.
-    fn resolve(&mut self, path: &str) -> Result<String, Gap>;
+    fn resolve(&mut self, path: &str) -> Result<String, ShellGap>;
     /// A script with the effect of a command that would otherwise be too hard to follow.
-    fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, Gap>>;
+    fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>>;
     /// Takes note of a program that is started with the exported variables of a state.
-    fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Result<Option<StartMark>, Gap>;
+    fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Result<Option<StartMark>, ShellGap>;
 }
 
 /// How a command ends.
@@ -122,7 +121,7 @@ pub struct Evaluator<'s, S> {
     /// Number of command substitutions so far.
     substitutions: usize,
     /// What was started in branches that end the script and may not be taken.
-    ended: Vec<Result<Option<StartMark>, Gap>>,
+    ended: Vec<Result<Option<StartMark>, ShellGap>>,
 }
 
 impl<'s, S: Surroundings> Evaluator<'s, S> {
@@ -152,9 +151,9 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         }
     }
 
-    pub(super) fn gap(&self, line: usize, why: &str) -> Gap {
+    pub(super) fn gap(&self, line: usize, why: &str) -> ShellGap {
         let place = if line == 0 { self.file.to_string() } else { format!("{}, line {line}", self.file) };
-        Gap::new(format!("{place}: {why}")).settled_by(self.settle)
+        ShellGap::new(format!("{place}: {why}")).settled_by(self.settle)
     }
 
     pub(super) fn place(&self, line: usize) -> (Rc<str>, usize) {

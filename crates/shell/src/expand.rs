@@ -4,9 +4,8 @@ mod parameter;
 mod paths;
 mod transform;
 
-use model::Gap;
-
 use super::evaluate::{Evaluator, Surroundings};
+use super::gap::ShellGap;
 use super::pattern::is_magic;
 use super::state::{Field, ShellKind, ShellState, ShellValue, UnknownField};
 use super::word::{Piece, Word};
@@ -27,7 +26,7 @@ struct WordDraft {
     done: Vec<Result<Quoted, UnknownField>>,
     current: Option<Quoted>,
     /// Why the rest of the current word is unknown.
-    gap: Option<Gap>,
+    gap: Option<ShellGap>,
     /// True if unquoted values are split into words.
     splits: bool,
     /// Length of all words of the command.
@@ -65,7 +64,7 @@ impl WordDraft {
         }
     }
 
-    fn fail(&mut self, gap: Gap) {
+    fn fail(&mut self, gap: ShellGap) {
         self.current.get_or_insert_default();
         self.gap.get_or_insert(gap);
     }
@@ -73,7 +72,7 @@ impl WordDraft {
     fn grow(&mut self, bytes: usize) {
         self.length += bytes;
         if self.length > LONGEST {
-            self.fail(Gap::new(format!("the words of a command have more than {LONGEST} bytes")));
+            self.fail(ShellGap::new(format!("the words of a command have more than {LONGEST} bytes")));
         }
     }
 
@@ -133,12 +132,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// The value of a word that is not split, such as that of an assignment.
-    pub(super) fn value(&mut self, state: &mut ShellState, word: &Word) -> Result<String, Gap> {
+    pub(super) fn value(&mut self, state: &mut ShellState, word: &Word) -> Result<String, ShellGap> {
         Ok(unquoted(&self.pattern(state, word)?))
     }
 
     /// The word as a pattern.
-    pub(super) fn pattern(&mut self, state: &mut ShellState, word: &Word) -> Result<Quoted, Gap> {
+    pub(super) fn pattern(&mut self, state: &mut ShellState, word: &Word) -> Result<Quoted, ShellGap> {
         let mut draft = WordDraft::new(false);
         self.pieces(state, word, &mut draft);
         draft.end();
@@ -151,7 +150,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// The elements of an array.
-    pub(super) fn array(&mut self, state: &mut ShellState, words: &[Word]) -> Result<Vec<String>, Gap> {
+    pub(super) fn array(&mut self, state: &mut ShellState, words: &[Word]) -> Result<Vec<String>, ShellGap> {
         self.fields(state, words).into_iter().map(|field| field.map_err(|unknown| unknown.gap)).collect()
     }
 

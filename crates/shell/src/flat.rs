@@ -6,6 +6,7 @@ use super::word::Word;
 /// A simple command and its here-document.
 #[derive(Debug, Default)]
 pub struct FlatCommand {
+    /// Its words, without redirections.
     pub words: Vec<Word>,
     /// Text of the here-document, and the line where it begins.
     pub input: Option<(String, usize)>,

@@ -10,6 +10,7 @@ mod condition;
 mod evaluate;
 mod expand;
 mod flat;
+mod gap;
 mod lexer;
 mod merge;
 mod parse;
@@ -19,9 +20,15 @@ mod syntax;
 mod word;
 
 pub use evaluate::{Evaluator, FileKind, ProgramCall, ShellSource, Surroundings};
-pub use flat::commands;
-pub use state::{Field, ShellKind, ShellState, ShellValue, StartMark};
-pub use word::{Piece, Word, name_length};
+pub use flat::{FlatCommand, commands};
+pub use gap::ShellGap;
+pub use state::{Field, ShellKind, ShellState, ShellValue, ShellVariable, StartMark, UnknownField};
+pub use word::{Parameter, ParameterForm, Piece, Word, name_length};
 
 #[cfg(test)]
 mod tests;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

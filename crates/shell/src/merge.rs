@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use model::Gap;
-
+use super::gap::ShellGap;
 use super::state::{ShellState, ShellVariable, StartMark};
 use super::syntax::Redirected;
 
 impl ShellState {
     /// What holds in both states; the rest is unknown, because of `gap`.
-    pub(super) fn merge(mut self, other: Self, gap: &Gap) -> Self {
+    pub(super) fn merge(mut self, other: Self, gap: &ShellGap) -> Self {
         let absent = |state: &Self| ShellVariable {
             value: state.gap.clone().map_or(Ok(None), Err),
             is_exported: false,
@@ -48,7 +47,7 @@ impl ShellState {
     }
 }
 
-fn both(one: &ShellVariable, two: &ShellVariable, gap: &Gap) -> ShellVariable {
+fn both(one: &ShellVariable, two: &ShellVariable, gap: &ShellGap) -> ShellVariable {
     let is_unset = |variable: &ShellVariable| variable.value == Ok(None);
     let same_export = one.is_exported == two.is_exported || is_unset(one) && is_unset(two);
     if one.value == two.value && same_export {
@@ -62,7 +61,7 @@ fn both(one: &ShellVariable, two: &ShellVariable, gap: &Gap) -> ShellVariable {
     }
 }
 
-fn agreed<T: PartialEq>(one: Result<T, Gap>, two: Result<T, Gap>, gap: &Gap) -> Result<T, Gap> {
+fn agreed<T: PartialEq>(one: Result<T, ShellGap>, two: Result<T, ShellGap>, gap: &ShellGap) -> Result<T, ShellGap> {
     match (one, two) {
         (Err(gap), _) | (_, Err(gap)) => Err(gap),
         (Ok(one), Ok(two)) if one == two => Ok(one),
@@ -72,10 +71,10 @@ fn agreed<T: PartialEq>(one: Result<T, Gap>, two: Result<T, Gap>, gap: &Gap) -> 
 
 /// The program that counts, whichever branch is run: a branch that starts none is of no interest.
 pub(super) fn started(
-    one: Result<Option<StartMark>, Gap>,
-    two: Result<Option<StartMark>, Gap>,
-    gap: &Gap,
-) -> Result<Option<StartMark>, Gap> {
+    one: Result<Option<StartMark>, ShellGap>,
+    two: Result<Option<StartMark>, ShellGap>,
+    gap: &ShellGap,
+) -> Result<Option<StartMark>, ShellGap> {
     match (one, two) {
         (Err(gap), _) | (_, Err(gap)) => Err(gap),
         (Ok(Some(one)), Ok(Some(two))) if one.rank == two.rank && one != two => Err(gap.clone()),

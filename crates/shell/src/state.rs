@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use model::{Gap, ImagePath};
-
+use super::gap::ShellGap;
 use super::syntax::Redirected;
 
 /// Length of a value in bytes from which on it is unknown.
@@ -32,7 +31,7 @@ pub enum ShellValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellVariable {
     /// Its value, `None` if it is not set, or why that is unknown.
-    pub value: Result<Option<ShellValue>, Gap>,
+    pub value: Result<Option<ShellValue>, ShellGap>,
     /// True if programs inherit it.
     pub is_exported: bool,
     /// File and line that set it; `None` for an inherited variable.
@@ -48,11 +47,11 @@ pub struct UnknownField {
     /// The known beginning.
     pub prefix: String,
     /// Why the rest is unknown.
-    pub gap: Gap,
+    pub gap: ShellGap,
 }
 
 /// The words as arguments. An unknown word may be none or several, so that not even their number is known.
-pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, Gap> {
+pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, ShellGap> {
     match fields.iter().find_map(|field| field.as_ref().err()) {
         Some(unknown) => Err(unknown.gap.clone()),
         None => Ok(fields.to_vec()),
@@ -76,15 +75,15 @@ pub struct ShellState {
     /// Variables by name.
     pub variables: BTreeMap<String, ShellVariable>,
     /// Why any other variable may be set.
-    pub gap: Option<Gap>,
+    pub gap: Option<ShellGap>,
     /// `$0`.
     pub name: String,
     /// `$1` and those after it.
-    pub arguments: Result<Vec<Field>, Gap>,
+    pub arguments: Result<Vec<Field>, ShellGap>,
     /// The absolute path of the working directory.
-    pub directory: Result<String, Gap>,
+    pub directory: Result<String, ShellGap>,
     /// The program that counts among those that were started.
-    pub started: Result<Option<StartMark>, Gap>,
+    pub started: Result<Option<StartMark>, ShellGap>,
     /// Functions by name; `None` for one whose body is unknown.
     pub(super) functions: BTreeMap<String, Option<Rc<Redirected>>>,
     /// The exit status of the last command.
@@ -93,7 +92,7 @@ pub struct ShellState {
     /// Words of programs that may have changed files, and targets of redirections.
     pub(super) touched: BTreeSet<String>,
     /// What was printed, in a command substitution.
-    pub(super) output: Option<Result<String, Gap>>,
+    pub(super) output: Option<Result<String, ShellGap>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,7 +142,7 @@ impl ShellState {
     }
 
     /// The value of a variable; `None` if it is not set.
-    pub fn variable(&self, name: &str) -> Result<Option<&ShellValue>, &Gap> {
+    pub fn variable(&self, name: &str) -> Result<Option<&ShellValue>, &ShellGap> {
         match (self.variables.get(name), &self.gap) {
             (Some(variable), _) => variable.value.as_ref().map(Option::as_ref),
             (None, Some(gap)) => Err(gap),
@@ -152,7 +151,7 @@ impl ShellState {
     }
 
     /// The value of a variable as `$NAME` gives it; empty if it is not set.
-    pub fn text(&self, name: &str) -> Result<String, Gap> {
+    pub fn text(&self, name: &str) -> Result<String, ShellGap> {
         match self.variable(name) {
             Ok(None) => Ok(String::new()),
             Ok(Some(ShellValue::Text(text))) => Ok(text.clone()),
@@ -163,25 +162,38 @@ impl ShellState {
 
     /// Changes the working directory to a folder that a program's option names, from the present one if it is relative.
     pub fn enter(&mut self, folder: &str) {
-        let current = if folder.starts_with('/') { Ok("/".to_owned()) } else { self.directory.clone() };
-        self.directory = current.map(|current| ImagePath::from(current.as_str()).join(folder.as_bytes()).to_string());
+        self.directory = self.absolute(folder);
+    }
+
+    /// An absolute path, without `.` and `..`.
+    pub(super) fn absolute(&self, path: &str) -> Result<String, ShellGap> {
+        let whole = if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.directory.clone()?) };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in whole.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => _ = parts.pop(),
+                part => parts.push(part),
+            }
+        }
+        Ok(format!("/{}", parts.join("/")))
     }
 
     /// Sets an exported variable.
-    pub fn export(&mut self, name: &str, value: Result<String, Gap>) {
+    pub fn export(&mut self, name: &str, value: Result<String, ShellGap>) {
         let value = value.map(|value| Some(ShellValue::Text(value)));
         self.variables.insert(name.to_owned(), ShellVariable { value, is_exported: true, at: None });
     }
 
     /// Assigns a variable; it stays exported if it was.
-    pub(super) fn assign(&mut self, name: &str, value: Result<ShellValue, Gap>, at: (Rc<str>, usize)) {
+    pub(super) fn assign(&mut self, name: &str, value: Result<ShellValue, ShellGap>, at: (Rc<str>, usize)) {
         let length = |value: &ShellValue| match value {
             ShellValue::Text(text) => text.len(),
             ShellValue::List(list) => list.iter().map(|text| text.len() + 1).sum(),
         };
         let value = match value {
             Ok(value) if length(&value) > LONGEST => {
-                Err(Gap::new(format!("{}, line {}: {name} has more than {LONGEST} bytes", at.0, at.1)))
+                Err(ShellGap::new(format!("{}, line {}: {name} has more than {LONGEST} bytes", at.0, at.1)))
             }
             other => other.map(Some),
         };
@@ -205,13 +217,13 @@ impl ShellState {
     }
 
     /// Makes a variable unknown.
-    pub fn doubt(&mut self, name: &str, gap: &Gap) {
+    pub fn doubt(&mut self, name: &str, gap: &ShellGap) {
         let variable = ShellVariable { value: Err(gap.clone()), is_exported: true, at: None };
         self.variables.insert(name.to_owned(), variable);
     }
 
     /// Makes everything unknown that a script can set.
-    pub fn doubt_all(&mut self, gap: &Gap) {
+    pub fn doubt_all(&mut self, gap: &ShellGap) {
         for variable in self.variables.values_mut() {
             variable.value = Err(gap.clone());
             variable.is_exported = true;
@@ -253,14 +265,14 @@ impl ShellState {
     }
 
     /// Appends to the output of a command substitution.
-    pub(super) fn print(&mut self, text: Result<String, Gap>) {
+    pub(super) fn print(&mut self, text: Result<String, ShellGap>) {
         match (&mut self.output, text) {
             (None | Some(Err(_)), _) => {}
             (Some(Ok(output)), Ok(text)) => output.push_str(&text),
             (Some(output), Err(gap)) => *output = Err(gap),
         }
         if matches!(&self.output, Some(Ok(output)) if output.len() > LONGEST) {
-            self.output = Some(Err(Gap::new(format!("a command prints more than {LONGEST} bytes"))));
+            self.output = Some(Err(ShellGap::new(format!("a command prints more than {LONGEST} bytes"))));
         }
     }
 }
@@ -271,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_option_names_a_folder_from_the_present_one() {
-        let unknown = || Err(Gap::new("cd $X"));
+        let unknown = || Err(ShellGap::new("cd $X"));
         for (current, folder, expected) in [
             (Ok("/srv".to_owned()), "job", Ok("/srv/job".to_owned())),
             (Ok("/srv/job".to_owned()), "../other", Ok("/srv/other".to_owned())),

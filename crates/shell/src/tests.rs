@@ -3,13 +3,12 @@
 mod random;
 
 use super::*;
-use model::Gap;
 
 /// No files and no programs.
 struct Nothing(usize);
 
-fn unknown(what: &str) -> Gap {
-    Gap::new(format!("{what} is unknown"))
+fn unknown(what: &str) -> ShellGap {
+    ShellGap::new(format!("{what} is unknown"))
 }
 
 impl Surroundings for Nothing {
@@ -18,11 +17,11 @@ impl Surroundings for Nothing {
         self.0 > 0
     }
 
-    fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>> {
+    fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>> {
         Some(Err(unknown(path)))
     }
 
-    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, Gap> {
+    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap> {
         match path {
             "/" => Ok(Some(FileKind::Directory)),
             _ if path.starts_with("/none") => Ok(None),
@@ -30,23 +29,23 @@ impl Surroundings for Nothing {
         }
     }
 
-    fn names(&mut self, folder: &str) -> Result<Vec<String>, Gap> {
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, ShellGap> {
         Err(unknown(folder))
     }
 
-    fn program(&mut self, name: &str, _: &ShellState) -> Result<Option<String>, Gap> {
+    fn program(&mut self, name: &str, _: &ShellState) -> Result<Option<String>, ShellGap> {
         Err(unknown(name))
     }
 
-    fn resolve(&mut self, path: &str) -> Result<String, Gap> {
+    fn resolve(&mut self, path: &str) -> Result<String, ShellGap> {
         Err(unknown(path))
     }
 
-    fn stand_in(&mut self, _: &[Field], _: &ShellState) -> Option<Result<String, Gap>> {
+    fn stand_in(&mut self, _: &[Field], _: &ShellState) -> Option<Result<String, ShellGap>> {
         None
     }
 
-    fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, Gap> {
+    fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, ShellGap> {
         Ok(None)
     }
 }
@@ -62,7 +61,7 @@ fn evaluate(kind: ShellKind, text: &str) -> ShellState {
 }
 
 /// The value of a variable, `None` if it is not set, or why it is unknown.
-fn value(state: &ShellState, name: &str) -> Result<Option<String>, Gap> {
+fn value(state: &ShellState, name: &str) -> Result<Option<String>, ShellGap> {
     match state.variable(name) {
         Ok(Some(ShellValue::Text(text))) => Ok(Some(text.clone())),
         Ok(Some(ShellValue::List(list))) => Ok(list.first().cloned()),

@@ -61,44 +61,60 @@ impl Piece {
 /// `$NAME` or `${…}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
+    /// The name of a variable, a number, or a sign such as `@`.
     pub name: String,
     /// `[…]` behind the name.
     pub index: Option<String>,
+    /// What is computed of it.
     pub form: ParameterForm,
 }
 
 /// What is computed of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterForm {
+    /// Its value.
     Plain,
     /// `${#NAME}`.
     Length,
     /// `${NAME-WORD}`, `${NAME=WORD}`, `${NAME+WORD}`, `${NAME?WORD}`, and with a colon, which treats empty as unset.
     Conditional {
+        /// `-`, `=`, `+` or `?`.
         sign: char,
+        /// True with a colon.
         has_colon: bool,
+        /// What stands in for the value.
         word: Word,
     },
     /// `${NAME#PATTERN}`, `${NAME%PATTERN}`, and doubled, which removes the longest match.
     Removal {
+        /// True for `%`: the end is removed, not the beginning.
         is_suffix: bool,
+        /// True for a doubled sign.
         is_longest: bool,
+        /// What is removed.
         pattern: Word,
     },
     /// `${NAME:OFFSET}` and `${NAME:OFFSET:LENGTH}` of bash.
     Substring {
+        /// An expression: from the end if it is negative.
         offset: Word,
+        /// An expression; `None` for all that follows.
         length: Option<Word>,
     },
     /// `${NAME/PATTERN/WORD}` of bash, and `${NAME//PATTERN/WORD}` for all matches.
     Replacement {
+        /// True for all matches.
         is_global: bool,
+        /// What is replaced.
         pattern: Word,
+        /// What replaces it.
         word: Word,
     },
     /// `${NAME^^}` and `${NAME,,}` of bash, and with one sign for the first letter.
     Letters {
+        /// True for `^`.
         is_upper: bool,
+        /// True for all letters.
         is_global: bool,
     },
     /// `${!NAME}` of bash: the value of the variable that the value names.
@@ -150,4 +166,9 @@ pub fn name_length(text: &str) -> usize {
     let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
     if is_digit { 0 } else { end }
+}
+
+/// True if a word is one of those in a list that blanks separate.
+pub(super) fn is_among(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|one| one == word)
 }

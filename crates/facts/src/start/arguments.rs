@@ -1,7 +1,7 @@
 //! Options of programs that start another program, in the words of a command.
 
-use model::{Gap, is_among};
-use shell::Field;
+use model::is_among;
+use shell::{Field, ShellGap};
 
 /// The words of a command that are still to be read.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next word; an error if it is unknown.
-    pub(super) fn next(&mut self) -> Option<Result<&'a str, Gap>> {
+    pub(super) fn next(&mut self) -> Option<Result<&'a str, ShellGap>> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(first.as_deref().map_err(|unknown| unknown.gap.clone()))
@@ -64,7 +64,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next option, up to the first word that is none; `--` is taken.
-    pub(super) fn option(&mut self, table: &OptionTable) -> Result<Option<GivenOption<'a>>, Gap> {
+    pub(super) fn option(&mut self, table: &OptionTable) -> Result<Option<GivenOption<'a>>, ShellGap> {
         let Some((first, rest)) = self.rest.split_first() else { return Ok(None) };
         let text = match first {
             Ok(text) => text.as_str(),
@@ -103,13 +103,13 @@ impl<'a> Words<'a> {
     }
 
     /// Skips all options.
-    pub(super) fn skip_options(&mut self, table: &OptionTable) -> Result<(), Gap> {
+    pub(super) fn skip_options(&mut self, table: &OptionTable) -> Result<(), ShellGap> {
         while self.option(table)?.is_some() {}
         Ok(())
     }
 }
 
 /// A known value.
-pub(super) fn known(value: Option<Field>) -> Result<Option<String>, Gap> {
+pub(super) fn known(value: Option<Field>) -> Result<Option<String>, ShellGap> {
     value.transpose().map_err(|unknown| unknown.gap)
 }

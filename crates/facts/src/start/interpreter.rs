@@ -1,8 +1,8 @@
 //! What the words behind the name of a Python make it run (`python3 --help`), and what launchers of PyTorch make of
 //! theirs: they start the same interpreter again for each GPU.
 
-use model::{Gap, ImagePath};
-use shell::Field;
+use model::ImagePath;
+use shell::{Field, ShellGap};
 
 use super::arguments::{OptionTable, Words};
 use super::call::{PythonFlags, PythonTarget};
@@ -45,7 +45,7 @@ pub(super) struct PythonArguments {
 }
 
 /// A target as a command names it: a relative script is resolved in `directory`.
-fn script(directory: &Result<String, Gap>, path: &str) -> Result<PythonTarget, Gap> {
+fn script(directory: &Result<String, ShellGap>, path: &str) -> Result<PythonTarget, ShellGap> {
     if path.starts_with('/') {
         return Ok(PythonTarget::Script(ImagePath::from(path)));
     }
@@ -54,7 +54,7 @@ fn script(directory: &Result<String, Gap>, path: &str) -> Result<PythonTarget, G
 }
 
 /// Reads the words behind the interpreter.
-pub(super) fn arguments(words: &[Field], directory: &Result<String, Gap>) -> Result<PythonArguments, Gap> {
+pub(super) fn arguments(words: &[Field], directory: &Result<String, ShellGap>) -> Result<PythonArguments, ShellGap> {
     let mut words = Words::new(words);
     let mut flags = PythonFlags::default();
     let done = |flags, target| Ok(PythonArguments { flags, target, program: None });
@@ -101,7 +101,7 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, Gap>) -> Res
 }
 
 /// `-cCODE` and `-c CODE`.
-fn command(attached: &str, rest: &[Field], directory: &Result<String, Gap>) -> Result<PythonTarget, Gap> {
+fn command(attached: &str, rest: &[Field], directory: &Result<String, ShellGap>) -> Result<PythonTarget, ShellGap> {
     let target = code(directory)?;
     Ok(match rest.first() {
         _ if !attached.is_empty() => PythonTarget::Command(attached.to_owned()),
@@ -111,16 +111,16 @@ fn command(attached: &str, rest: &[Field], directory: &Result<String, Gap>) -> R
 }
 
 /// `-c`, standard input and the prompt import from the working directory.
-fn code(directory: &Result<String, Gap>) -> Result<PythonTarget, Gap> {
+fn code(directory: &Result<String, ShellGap>) -> Result<PythonTarget, ShellGap> {
     directory.clone().map(|_| PythonTarget::Code)
 }
 
 fn module_target(
     module: &str,
     words: &[Field],
-    directory: &Result<String, Gap>,
+    directory: &Result<String, ShellGap>,
     flags: PythonFlags,
-) -> Result<PythonArguments, Gap> {
+) -> Result<PythonArguments, ShellGap> {
     let launcher = match module {
         "torch.distributed.run" | "torch.distributed.launch" | "torch.distributed.elastic.multiprocessing" => {
             "torchrun"
@@ -139,8 +139,8 @@ fn module_target(
 pub(super) fn launched(
     name: &str,
     words: &[Field],
-    directory: &Result<String, Gap>,
-) -> Option<Result<PythonArguments, Gap>> {
+    directory: &Result<String, ShellGap>,
+) -> Option<Result<PythonArguments, ShellGap>> {
     let mut words = Words::new(words);
     let table: &OptionTable = match name {
         "torchrun" => &TORCHRUN,
@@ -155,7 +155,11 @@ pub(super) fn launched(
     Some(worker(&mut words, table, directory))
 }
 
-fn worker(words: &mut Words<'_>, table: &OptionTable, directory: &Result<String, Gap>) -> Result<PythonArguments, Gap> {
+fn worker(
+    words: &mut Words<'_>,
+    table: &OptionTable,
+    directory: &Result<String, ShellGap>,
+) -> Result<PythonArguments, ShellGap> {
     let mut is_module = false;
     let mut is_program = false;
     while let Some(option) = words.option(table)? {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod call;
+mod gap;
 mod handover;
 mod interpreter;
 mod produce;
@@ -84,7 +85,7 @@ impl ImageStart {
             Some(length) => Err(Gap::new(format!(
                 "a word of the command has {length} bytes, and Linux starts no process with one of {LONGEST_WORD}"
             ))),
-            None => runner.start(&start, &shell),
+            None => runner.start(&start, &shell).map_err(gap::shown),
         };
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
         let mut image = Self {

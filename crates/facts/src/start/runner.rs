@@ -13,7 +13,7 @@ mod wrapped;
 
 use model::{Gap, ImagePath, is_among};
 use rootfs::RootFs;
-use shell::{Evaluator, Field, ShellSource, ShellState, StartMark, Surroundings as _};
+use shell::{Evaluator, Field, ShellGap, ShellSource, ShellState, StartMark, Surroundings as _};
 
 use super::arguments::Words;
 use super::call::{PythonCall, PythonTarget};
@@ -58,7 +58,7 @@ pub(super) enum Started {
 }
 
 /// The mark of what is started, or why that is unknown.
-pub(super) type Outcome = Result<Option<StartMark>, Gap>;
+pub(super) type Outcome = Result<Option<StartMark>, ShellGap>;
 
 /// Follows commands in an image.
 #[derive(Debug)]
@@ -76,8 +76,8 @@ impl<'a> Runner<'a> {
         Self { rootfs, user, started: Vec::new(), steps: STEPS, depth: 0 }
     }
 
-    pub(super) fn gap(start: &Start<'_>, why: &str) -> Gap {
-        Gap::new(format!("{}: {why}", start.place)).settled_by(SETTLE)
+    pub(super) fn gap(start: &Start<'_>, why: &str) -> ShellGap {
+        ShellGap::new(format!("{}: {why}", start.place)).settled_by(SETTLE)
     }
 
     /// Follows a program that is started with the exported variables of a state.
@@ -197,7 +197,7 @@ impl<'a> Runner<'a> {
         rest: &[Field],
         arguments: &PythonArguments,
         state: &ShellState,
-    ) -> Option<Result<PythonArguments, Gap>> {
+    ) -> Option<Result<PythonArguments, ShellGap>> {
         let PythonTarget::Script(script) = &arguments.target else { return None };
         let name = std::str::from_utf8(script.file_name()).ok()?;
         let at = rest.iter().position(|word| word.as_deref().is_ok_and(|word| word.ends_with(name)))?;
@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
     }
 
     /// What a program inherits.
-    pub(super) fn process(&self, state: &ShellState) -> Result<ProcessState, Gap> {
+    pub(super) fn process(&self, state: &ShellState) -> Result<ProcessState, ShellGap> {
         ProcessState::inherited(self.rootfs, state, &self.user)
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use model::{Gap, ImageConfig, ImagePath, Site};
 use rootfs::RootFs;
-use shell::{ShellKind, ShellState, ShellValue};
+use shell::{ShellGap, ShellKind, ShellState, ShellValue};
 
 use super::ContainerUser;
+use super::gap::{in_shell, shown};
 
 /// `PATH` that container runtimes set if the image does not.
 pub(super) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -55,13 +56,13 @@ impl ProcessState {
     /// The state of a shell with these variables. Container runtimes set `HOME` if the image does not.
     pub(super) fn shell(&self) -> ShellState {
         let mut shell = ShellState::new(ShellKind::Posix, "");
-        shell.gap.clone_from(&self.gap);
+        shell.gap = self.gap.clone().map(in_shell);
         shell.directory = Ok(self.directory.to_string());
         shell.export("PATH", Ok(DEFAULT_PATH.to_owned()));
-        shell.export("HOME", self.user.clone().map(|user| user.home().to_string()));
+        shell.export("HOME", self.user.clone().map(|user| user.home().to_string()).map_err(in_shell));
         for (name, value) in &self.variables {
             let value = self.gap.clone().map_or_else(|| value.clone(), Err);
-            shell.export(name, value);
+            shell.export(name, value.map_err(in_shell));
         }
         shell
     }
@@ -71,7 +72,7 @@ impl ProcessState {
         rootfs: &RootFs,
         shell: &ShellState,
         user: &Result<ContainerUser, Gap>,
-    ) -> Result<Self, Gap> {
+    ) -> Result<Self, ShellGap> {
         let mut variables = BTreeMap::new();
         let mut origins = BTreeMap::new();
         for (name, variable) in shell.exported() {
@@ -79,13 +80,13 @@ impl ProcessState {
                 Some(ShellValue::Text(text)) => text,
                 Some(ShellValue::List(_)) | None => String::new(),
             });
-            variables.insert(name.to_owned(), value);
+            variables.insert(name.to_owned(), value.map_err(shown));
             if let Some((file, line)) = &variable.at {
                 origins.insert(name.to_owned(), site(rootfs, file, *line));
             }
         }
         let directory = ImagePath::from(shell.directory.clone()?.as_str());
-        Ok(Self { directory, user: user.clone(), variables, origins, gap: shell.gap.clone() })
+        Ok(Self { directory, user: user.clone(), variables, origins, gap: shell.gap.clone().map(shown) })
     }
 
     /// The same state with every variable unknown.

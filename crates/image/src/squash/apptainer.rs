@@ -17,11 +17,11 @@ pub(super) fn config(files: &ImageFiles<'_>) -> ImageConfig {
     for (path, text) in files.texts_in(".singularity.d/env", ".sh") {
         match text {
             Ok(text) => variables.run(files, &path.to_string(), &text),
-            Err(gap) => variables.lose(&gap),
+            Err(gap) => variables.lose(gap),
         }
     }
     let mut config = ImageConfig { labels: labels(files), ..ImageConfig::default() };
-    config.unknown.environment = variables.gap().cloned();
+    config.unknown.environment = variables.gap();
     config.unknown.user = Some(
         Gap::new("Apptainer runs a container as the host's user, in the folder where it is called")
             .settled_by("check the image that it was made of"),

@@ -3,7 +3,8 @@
 
 use model::Gap;
 use shell::{
-    Evaluator, Field, FileKind, ProgramCall, ShellKind, ShellSource, ShellState, ShellValue, StartMark, Surroundings,
+    Evaluator, Field, FileKind, ProgramCall, ShellGap, ShellKind, ShellSource, ShellState, ShellValue, StartMark,
+    Surroundings,
 };
 
 use super::ImageFiles;
@@ -37,18 +38,18 @@ impl ShellVariables {
                 Some(ShellValue::Text(text)) => text,
                 Some(ShellValue::List(_)) | None => String::new(),
             });
-            (name.to_owned(), value)
+            (name.to_owned(), value.map_err(shown))
         })
     }
 
     /// Why any variable may have another value.
-    pub(super) const fn gap(&self) -> Option<&Gap> {
-        self.shell.gap.as_ref()
+    pub(super) fn gap(&self) -> Option<Gap> {
+        self.shell.gap.clone().map(shown)
     }
 
     /// Gives up on all variables.
-    pub(super) fn lose(&mut self, gap: &Gap) {
-        self.shell.doubt_all(gap);
+    pub(super) fn lose(&mut self, gap: Gap) {
+        self.shell.doubt_all(&in_shell(gap));
     }
 
     /// Evaluates a script; `file` is its name for messages.
@@ -66,8 +67,17 @@ struct ScriptFiles<'a> {
     steps: usize,
 }
 
-fn unknown(path: &str) -> Gap {
-    Gap::new(format!("{path} was not read")).settled_by(SETTLE)
+/// A reason in an image's configuration: it may quote a script, whose secrets [`Gap::new`] conceals.
+fn shown(gap: ShellGap) -> Gap {
+    Gap { settle: gap.settle, is_transient: gap.is_transient, ..Gap::new(gap.why) }
+}
+
+fn in_shell(gap: Gap) -> ShellGap {
+    ShellGap { why: gap.why, settle: gap.settle, is_transient: gap.is_transient }
+}
+
+fn unknown(path: &str) -> ShellGap {
+    ShellGap::new(format!("{path} was not read")).settled_by(SETTLE)
 }
 
 impl Surroundings for ScriptFiles<'_> {
@@ -76,32 +86,33 @@ impl Surroundings for ScriptFiles<'_> {
         self.steps > 0
     }
 
-    fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>> {
-        let text = self.files.text(path.trim_start_matches('/')).unwrap_or_else(|| Err(unknown(path)));
+    fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>> {
+        let text = self.files.text(path.trim_start_matches('/'));
+        let text = text.map_or_else(|| Err(unknown(path)), |text| text.map_err(in_shell));
         Some(text.map(|text| ShellSource { name: path.to_owned(), text }))
     }
 
-    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, Gap> {
+    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap> {
         Err(unknown(path))
     }
 
-    fn names(&mut self, folder: &str) -> Result<Vec<String>, Gap> {
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, ShellGap> {
         Err(unknown(folder))
     }
 
-    fn program(&mut self, name: &str, _: &ShellState) -> Result<Option<String>, Gap> {
+    fn program(&mut self, name: &str, _: &ShellState) -> Result<Option<String>, ShellGap> {
         Err(unknown(name))
     }
 
-    fn resolve(&mut self, path: &str) -> Result<String, Gap> {
+    fn resolve(&mut self, path: &str) -> Result<String, ShellGap> {
         Err(unknown(path))
     }
 
-    fn stand_in(&mut self, _: &[Field], _: &ShellState) -> Option<Result<String, Gap>> {
+    fn stand_in(&mut self, _: &[Field], _: &ShellState) -> Option<Result<String, ShellGap>> {
         None
     }
 
-    fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, Gap> {
+    fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, ShellGap> {
         Ok(None)
     }
 }
@@ -124,7 +135,7 @@ mod tests {
         };
         let mut variables = ShellVariables::new(&[("PATH", "/bin")]);
         variables.run(&ImageFiles { scan: &scan }, "env/90.sh", text);
-        (variables.exported().collect(), variables.gap().cloned())
+        (variables.exported().collect(), variables.gap())
     }
 
     #[test]
@@ -182,5 +193,7 @@ mod tests {
             let (_, gap) = run(text);
             assert!(gap.is_some(), "{text}");
         }
+        let (_, gap) = run(". /opt/TOKEN=hunter2");
+        assert_eq!(gap.unwrap().why, "/opt/TOKEN=<secret> was not read");
     }
 }

@@ -18,7 +18,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             [Err(unknown)] => Err(unknown.gap.clone()),
             _ => return Some(1),
         };
-        let path = target.and_then(|target| Self::absolute(state, &target));
+        let path = target.and_then(|target| state.absolute(&target));
         let path = match path {
             Ok(path) => path,
             Err(gap) => {

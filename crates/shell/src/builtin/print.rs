@@ -1,8 +1,7 @@
 //! `echo` and `printf`, whose output a command substitution uses.
 
-use model::Gap;
-
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::gap::ShellGap;
 use super::super::state::ShellState;
 use super::BuiltinCall;
 
@@ -11,7 +10,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if state.output.is_none() {
             return;
         }
-        let words: Result<Vec<String>, Gap> =
+        let words: Result<Vec<String>, ShellGap> =
             call.fields.iter().map(|field| field.clone().map_err(|unknown| unknown.gap)).collect();
         let text = words.and_then(|words| {
             let (ending, words) = match words.split_first() {

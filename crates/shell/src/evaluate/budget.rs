@@ -2,8 +2,7 @@
 //!
 //! Once the steps are spent, the next command ends the script, and what it starts is unknown.
 
-use model::Gap;
-
+use super::super::gap::ShellGap;
 use super::super::pattern::{Pattern, STEPS, matches};
 use super::super::state::ShellState;
 use super::{Evaluator, Surroundings};
@@ -40,12 +39,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// Joins a state with that of another branch.
-    pub(super) fn join(&mut self, state: &mut ShellState, other: ShellState, gap: &Gap) {
+    pub(super) fn join(&mut self, state: &mut ShellState, other: ShellState, gap: &ShellGap) {
         *state = self.copy(state).merge(other, gap);
     }
 
     /// Makes everything unknown that a script can set.
-    pub(crate) fn doubt_all(&mut self, state: &mut ShellState, gap: &Gap) {
+    pub(crate) fn doubt_all(&mut self, state: &mut ShellState, gap: &ShellGap) {
         self.spend_on(state);
         state.doubt_all(gap);
     }

@@ -1,11 +1,9 @@
 //! Simple commands: by their names, functions, commands of the shell, and programs.
 
-use model::is_among;
-
 use super::super::builtin::BuiltinCall;
 use super::super::state::{Field, ShellState, counted};
 use super::super::syntax::Redirected;
-use super::super::word::Word;
+use super::super::word::{Word, is_among};
 use super::nested::restore;
 use super::{Evaluator, Flow, ProgramCall, Surroundings};
 
@@ -186,7 +184,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             ("dirname", [path]) => Ok(dirname(path)),
             ("basename", [path]) => Ok(basename(path).to_owned()),
             ("realpath", [path]) | ("readlink", ["-f", path]) => {
-                Self::absolute(state, path).and_then(|path| self.surroundings.resolve(&path))
+                state.absolute(path).and_then(|path| self.surroundings.resolve(&path))
             }
             ("command", ["-v", program]) | ("which", [program]) => match self.surroundings.program(program, state) {
                 Ok(Some(path)) => Ok(path),

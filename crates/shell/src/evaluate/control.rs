@@ -1,7 +1,6 @@
 //! Branches, and the states that leave functions and loops early.
 
-use model::Gap;
-
+use super::super::gap::ShellGap;
 use super::super::state::ShellState;
 use super::super::syntax::{CaseArm, CommandList};
 use super::super::word::Word;
@@ -47,7 +46,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn arms(
         &mut self,
         state: &mut ShellState,
-        text: Result<&str, &Gap>,
+        text: Result<&str, &ShellGap>,
         mut arms: &[CaseArm],
         line: usize,
     ) -> Flow {
@@ -98,7 +97,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn branch(
         &mut self,
         state: &mut ShellState,
-        gap: &Gap,
+        gap: &ShellGap,
         one: impl FnOnce(&mut Self, &mut ShellState) -> Flow,
         two: impl FnOnce(&mut Self, &mut ShellState) -> Flow,
     ) -> Flow {

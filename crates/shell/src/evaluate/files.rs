@@ -1,28 +1,12 @@
-//! Paths, and what they lead to unless the script may have changed it.
+//! What paths lead to, unless the script may have changed it.
 
-use model::Gap;
-
+use super::super::gap::ShellGap;
 use super::super::state::ShellState;
 use super::{Evaluator, FileKind, Surroundings};
 
 impl<S: Surroundings> Evaluator<'_, S> {
-    /// An absolute path, without `.` and `..`.
-    pub(crate) fn absolute(state: &ShellState, path: &str) -> Result<String, Gap> {
-        let whole =
-            if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", state.directory.clone()?) };
-        let mut parts: Vec<&str> = Vec::new();
-        for part in whole.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => _ = parts.pop(),
-                part => parts.push(part),
-            }
-        }
-        Ok(format!("/{}", parts.join("/")))
-    }
-
     /// What an absolute path leads to, unless the script may have changed it.
-    pub(crate) fn kind(&mut self, state: &ShellState, path: &str, line: usize) -> Result<Option<FileKind>, Gap> {
+    pub(crate) fn kind(&mut self, state: &ShellState, path: &str, line: usize) -> Result<Option<FileKind>, ShellGap> {
         self.spend_on_list(state.touched.len());
         if Self::is_touched(state, path) {
             return Err(self.gap(line, &format!("a command before may have changed {path}")));
@@ -30,7 +14,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         self.surroundings.kind(path)
     }
 
-    pub(crate) fn names(&mut self, state: &ShellState, folder: &str, line: usize) -> Result<Vec<String>, Gap> {
+    pub(crate) fn names(&mut self, state: &ShellState, folder: &str, line: usize) -> Result<Vec<String>, ShellGap> {
         if Self::is_touched(state, folder) {
             return Err(self.gap(line, &format!("a command before may have changed {folder}")));
         }
@@ -48,7 +32,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if word.starts_with('-') || word.is_empty() {
             return;
         }
-        if let Ok(path) = Self::absolute(state, word)
+        if let Ok(path) = state.absolute(word)
             && path != "/"
             && !path.starts_with("/dev/")
         {

@@ -1,8 +1,7 @@
 //! What a command runs in turn: functions, files, texts and command substitutions; and what it assigns.
 
-use model::Gap;
-
 use super::super::builtin::BuiltinCall;
+use super::super::gap::ShellGap;
 use super::super::state::{ShellKind, ShellState, ShellValue, ShellVariable, counted};
 use super::super::word::{Piece, Word, name_length};
 use super::{Evaluator, FileKind, Flow, Frame, Surroundings};
@@ -66,8 +65,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 return Flow::Next;
             }
         };
-        let path =
-            if name.contains('/') { Self::absolute(state, &name) } else { self.sourced(state, &name, call.line) };
+        let path = if name.contains('/') { state.absolute(&name) } else { self.sourced(state, &name, call.line) };
         let path = match path {
             Ok(path) => path,
             Err(gap) => {
@@ -107,18 +105,18 @@ impl<S: Surroundings> Evaluator<'_, S> {
 
     /// The file that a name without a slash leads to: in `PATH`, whether it may be executed or not, else in the working
     /// directory, where bash looks last.
-    fn sourced(&mut self, state: &ShellState, name: &str, line: usize) -> Result<String, Gap> {
+    fn sourced(&mut self, state: &ShellState, name: &str, line: usize) -> Result<String, ShellGap> {
         for folder in state.text("PATH")?.split(':') {
-            let path = Self::absolute(state, &format!("{folder}/{name}"))?;
+            let path = state.absolute(&format!("{folder}/{name}"))?;
             if let Some(FileKind::File { .. }) = self.kind(state, &path, line)? {
                 return Ok(path);
             }
         }
-        Self::absolute(state, name)
+        state.absolute(name)
     }
 
     pub(crate) fn eval(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Flow {
-        let words: Result<Vec<&str>, Gap> =
+        let words: Result<Vec<&str>, ShellGap> =
             call.fields.iter().map(|field| field.as_deref().map_err(|unknown| unknown.gap.clone())).collect();
         match words {
             Ok(words) => {
@@ -137,7 +135,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// The output of a command substitution, without the newlines at its end.
-    pub(crate) fn substitute(&mut self, state: &mut ShellState, script: &str, line: usize) -> Result<String, Gap> {
+    pub(crate) fn substitute(&mut self, state: &mut ShellState, script: &str, line: usize) -> Result<String, ShellGap> {
         let mut inner = self.copy(state);
         inner.output = Some(Ok(String::new()));
         self.depth += 1;
@@ -197,7 +195,7 @@ pub(super) fn restore(state: &mut ShellState, name: &str, before: Option<ShellVa
     }
 }
 
-fn appended(state: &ShellState, name: &str, value: Result<ShellValue, Gap>) -> Result<ShellValue, Gap> {
+fn appended(state: &ShellState, name: &str, value: Result<ShellValue, ShellGap>) -> Result<ShellValue, ShellGap> {
     let before = state.variable(name).map_err(Clone::clone)?.cloned();
     Ok(match (before, value?) {
         (None, value) => value,

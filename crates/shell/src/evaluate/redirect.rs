@@ -1,7 +1,6 @@
 //! Redirections: the files that they write, and the input that they give.
 
-use model::Gap;
-
+use super::super::gap::ShellGap;
 use super::super::lexer::Redirection;
 use super::super::state::ShellState;
 use super::super::syntax::Redirected;
@@ -31,7 +30,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         &mut self,
         state: &mut ShellState,
         redirections: &[Redirection],
-    ) -> Option<Option<Result<String, Gap>>> {
+    ) -> Option<Option<Result<String, ShellGap>>> {
         let mut saved = None;
         for Redirection { descriptor, operator, target } in redirections {
             let writes = operator.contains('>');

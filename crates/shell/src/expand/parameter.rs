@@ -1,10 +1,9 @@
 //! Parameters: their values, and what stands in for a missing one (POSIX, "Parameter Expansion").
 
-use model::{Gap, is_among};
-
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::gap::ShellGap;
 use super::super::state::{ShellKind, ShellState, ShellValue};
-use super::super::word::{Parameter, ParameterForm, Word};
+use super::super::word::{Parameter, ParameterForm, Word, is_among};
 use super::{Expanded, WORD, WordDraft};
 
 impl<S: Surroundings> Evaluator<'_, S> {
@@ -81,7 +80,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// The value of a parameter, whatever its form makes of it.
-    pub(super) fn expanded(&self, state: &ShellState, parameter: &Parameter, line: usize) -> Result<Expanded, Gap> {
+    pub(super) fn expanded(
+        &self,
+        state: &ShellState,
+        parameter: &Parameter,
+        line: usize,
+    ) -> Result<Expanded, ShellGap> {
         let Parameter { name, index, .. } = parameter;
         let computed = || Err(self.gap(line, &format!("only a shell can determine the value of ${name}")));
         match name.as_str() {

@@ -1,8 +1,7 @@
 //! Path names that a pattern becomes (POSIX, "Pathname Expansion").
 
-use model::Gap;
-
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::gap::ShellGap;
 use super::super::pattern::is_magic;
 use super::super::state::{Field, ShellState, UnknownField};
 use super::{Quoted, unquoted};
@@ -14,7 +13,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// The path names that match a pattern, or the pattern itself if there are none.
     pub(super) fn path_names(&mut self, state: &ShellState, pattern: &[(char, bool)], line: usize) -> Vec<Field> {
         let literal = unquoted(pattern);
-        let unknown = |gap: Gap| {
+        let unknown = |gap: ShellGap| {
             let known: Quoted =
                 pattern.iter().take_while(|(c, is_quoted)| *is_quoted || !"*?[@+!".contains(*c)).copied().collect();
             vec![Err(UnknownField { prefix: unquoted(&known), gap })]
@@ -30,7 +29,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             }
             let mut next = Vec::new();
             for path in &found {
-                let folder = match Self::absolute(state, &format!("{path}{slash}")) {
+                let folder = match state.absolute(&format!("{path}{slash}")) {
                     Ok(folder) => folder,
                     Err(gap) => return unknown(gap),
                 };
@@ -56,7 +55,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         }
         let mut kept = Vec::new();
         for path in found {
-            match Self::absolute(state, &path).and_then(|absolute| self.kind(state, &absolute, line)) {
+            match state.absolute(&path).and_then(|absolute| self.kind(state, &absolute, line)) {
                 Ok(Some(_)) => kept.push(Ok(path)),
                 Ok(None) => {}
                 Err(gap) => return unknown(gap),

@@ -1,9 +1,8 @@
 //! What is made of a parameter's value: its ends without a pattern, a part of it, other letters (bash, "Shell Parameter
 //! Expansion").
 
-use model::Gap;
-
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::gap::ShellGap;
 use super::super::pattern::{Pattern, matches};
 use super::super::state::{Field, ShellKind, ShellState};
 use super::super::word::{Parameter, ParameterForm, Word};
@@ -17,7 +16,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         parameter: &Parameter,
         value: Expanded,
         line: usize,
-    ) -> Result<Expanded, Gap> {
+    ) -> Result<Expanded, ShellGap> {
         let unknown = self.gap(line, "only a shell can determine the value of a word");
         if state.kind == ShellKind::Posix && !matches!(parameter.form, ParameterForm::Removal { .. }) {
             return Err(unknown);
@@ -57,7 +56,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         is_global: bool,
         pattern: &Word,
         word: &Word,
-    ) -> Result<Option<String>, Gap> {
+    ) -> Result<Option<String>, ShellGap> {
         let pattern = self.pattern(state, pattern)?;
         let word = self.value(state, word)?;
         // A sign in front binds the pattern to an end, and `&` in the word may stand for the match.
@@ -75,7 +74,7 @@ fn part(
     value: Expanded,
     offset: i64,
     length: Option<i64>,
-) -> Option<Result<Expanded, Gap>> {
+) -> Option<Result<Expanded, ShellGap>> {
     let is_list = matches!(parameter.name.as_str(), "@" | "*") || parameter.index.as_deref() == Some("@");
     match value {
         Expanded::Unset => Some(Ok(Expanded::Text(String::new()))),

@@ -1,8 +1,8 @@
 //! Environments of conda, mamba and micromamba: `run`, and the shell functions that activate one. What activation does
 //! is computed, since it runs Python or a compiled program (conda, "Managing environments").
 
-use model::{Gap, ImagePath};
-use shell::{Field, ShellKind, ShellSource, ShellState};
+use model::ImagePath;
+use shell::{Field, ShellGap, ShellKind, ShellSource, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
 use super::{Outcome, Runner, SETTLE, Start};
@@ -46,7 +46,7 @@ pub(super) fn run(
 }
 
 /// A script with the effect of a command that activates an environment.
-pub(super) fn stand_in(runner: &Runner<'_>, words: &[Field], state: &ShellState) -> Option<Result<String, Gap>> {
+pub(super) fn stand_in(runner: &Runner<'_>, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>> {
     let words: Vec<&str> = words.iter().map_while(|word| word.as_deref().ok()).collect();
     let (first, rest) = words.split_first()?;
     let tool = first.rsplit('/').next()?;
@@ -80,7 +80,7 @@ pub(super) fn stand_in(runner: &Runner<'_>, words: &[Field], state: &ShellState)
 }
 
 /// The script that activates an environment by its name or its path.
-fn activation(runner: &Runner<'_>, tool: &str, name: Option<&str>, state: &ShellState) -> Result<String, Gap> {
+fn activation(runner: &Runner<'_>, tool: &str, name: Option<&str>, state: &ShellState) -> Result<String, ShellGap> {
     let root = root_of(runner, tool, state)?;
     let prefix = environment(runner, &root, name, state)?;
     Ok(script(runner, &prefix, state))
@@ -96,7 +96,7 @@ fn of_program(runner: &Runner<'_>, tool: &str, program: &ImagePath) -> Option<Im
 }
 
 /// The base environment.
-fn root_of(runner: &Runner<'_>, tool: &str, state: &ShellState) -> Result<ImagePath, Gap> {
+fn root_of(runner: &Runner<'_>, tool: &str, state: &ShellState) -> Result<ImagePath, ShellGap> {
     let variable = |name: &str| state.text(name).map(|value| Some(value).filter(|value| !value.is_empty()));
     if tool != "conda"
         && let Some(root) = variable("MAMBA_ROOT_PREFIX")?
@@ -113,7 +113,7 @@ fn root_of(runner: &Runner<'_>, tool: &str, state: &ShellState) -> Result<ImageP
             return Ok(real.parent().parent());
         }
     }
-    Err(Gap::new(format!("the installation of {tool} is unknown")).settled_by(SETTLE))
+    Err(ShellGap::new(format!("the installation of {tool} is unknown")).settled_by(SETTLE))
 }
 
 /// The folder of an environment.
@@ -122,7 +122,7 @@ fn environment(
     root: &ImagePath,
     name: Option<&str>,
     state: &ShellState,
-) -> Result<ImagePath, Gap> {
+) -> Result<ImagePath, ShellGap> {
     let mut candidates = Vec::new();
     match name {
         None | Some("base" | "root") => candidates.push(root.clone()),
@@ -144,7 +144,7 @@ fn environment(
     let found = candidates.into_iter().find(|folder| runner.rootfs.is_directory(folder));
     found.ok_or_else(|| {
         let name = name.unwrap_or("base");
-        Gap::new(format!("the conda environment {name} does not exist in the image")).settled_by(SETTLE)
+        ShellGap::new(format!("the conda environment {name} does not exist in the image")).settled_by(SETTLE)
     })
 }
 

@@ -1,9 +1,10 @@
 //! Programs that start a command as another user.
 
-use model::{Gap, ImagePath};
-use shell::{Field, ShellKind, ShellState};
+use model::ImagePath;
+use shell::{Field, ShellGap, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
+use super::super::gap::in_shell;
 use super::super::user::ContainerUser;
 use super::{Outcome, Runner, Start};
 
@@ -69,8 +70,8 @@ fn as_user(runner: &mut Runner<'_>, user: &str, run: impl FnOnce(&mut Runner<'_>
     outcome
 }
 
-fn home(runner: &Runner<'_>) -> Result<String, Gap> {
-    runner.user.clone().map(|user| user.home().to_string())
+fn home(runner: &Runner<'_>) -> Result<String, ShellGap> {
+    runner.user.clone().map(|user| user.home().to_string()).map_err(in_shell)
 }
 
 fn setpriv(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
@@ -210,7 +211,7 @@ fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellSta
 }
 
 /// `PATH` that sudo sets (sudoers(5), `secure_path`), else the one before.
-fn secure_path(runner: &Runner<'_>, state: &ShellState) -> Result<String, Gap> {
+fn secure_path(runner: &Runner<'_>, state: &ShellState) -> Result<String, ShellGap> {
     let Some(sudoers) = runner.read(&ImagePath::from("etc/sudoers")).transpose()? else { return state.text("PATH") };
     let lines = sudoers.lines().map(str::trim).filter(|line| line.starts_with("Defaults"));
     let value = lines.rev().find_map(|line| line.split_once("secure_path")).map(|(_, value)| value);

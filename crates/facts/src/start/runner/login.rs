@@ -1,7 +1,7 @@
 //! Shells: their options, the files that they read when they start (bash(1), "Invocation"; dash(1)), and their scripts.
 
 use model::ImagePath;
-use shell::{Field, ShellKind, ShellSource, ShellState};
+use shell::{Field, ShellGap, ShellKind, ShellSource, ShellState};
 
 use super::super::arguments::Words;
 use super::lookup::shell_kind;
@@ -122,7 +122,7 @@ pub(super) fn file(
 }
 
 /// Reads the options of a shell.
-fn options(words: &mut Words<'_>) -> Result<ShellArguments, model::Gap> {
+fn options(words: &mut Words<'_>) -> Result<ShellArguments, ShellGap> {
     let mut options = ShellArguments::default();
     while let Some(word) = words.peek() {
         if !word.starts_with(['-', '+']) || word.len() < 2 {

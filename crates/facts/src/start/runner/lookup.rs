@@ -2,9 +2,10 @@
 
 use model::{Fact, Found, Gap, ImagePath};
 use rootfs::{FileAccess, Refusal, RootFs};
-use shell::{ShellKind, ShellState};
+use shell::{ShellGap, ShellKind, ShellState};
 
 use super::super::super::text;
+use super::super::gap::in_shell;
 use super::super::state::DEFAULT_PATH;
 use super::super::user::ContainerUser;
 use super::{Runner, SETTLE};
@@ -12,8 +13,8 @@ use super::{Runner, SETTLE};
 impl Runner<'_> {
     /// The file that a program's name leads to, if the user may execute it: a path directly, a name through `PATH`, in
     /// which execvp passes over what it may not execute.
-    pub(in crate::start) fn locate(&self, called: &str, state: &ShellState) -> Result<Option<ImagePath>, Gap> {
-        let in_folder = |folder: &str| -> Result<ImagePath, Gap> {
+    pub(in crate::start) fn locate(&self, called: &str, state: &ShellState) -> Result<Option<ImagePath>, ShellGap> {
+        let in_folder = |folder: &str| -> Result<ImagePath, ShellGap> {
             Ok(ImagePath::from(state.directory.clone()?.as_str()).join(folder.as_bytes()))
         };
         let absolute = |path: &str| if path.starts_with('/') { Ok(ImagePath::from(path)) } else { in_folder(path) };
@@ -34,8 +35,8 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    pub(super) fn may_execute(&self, path: &ImagePath) -> Result<bool, Gap> {
-        may_execute(self.rootfs, &self.user, path)
+    pub(super) fn may_execute(&self, path: &ImagePath) -> Result<bool, ShellGap> {
+        may_execute(self.rootfs, &self.user, path).map_err(in_shell)
     }
 
     fn may_read(&self, path: &ImagePath) -> bool {
@@ -54,14 +55,14 @@ impl Runner<'_> {
     }
 
     /// The text of a file; `None` if it does not exist, or the user may not read it.
-    pub(in crate::start) fn read(&self, path: &ImagePath) -> Option<Result<String, Gap>> {
+    pub(in crate::start) fn read(&self, path: &ImagePath) -> Option<Result<String, ShellGap>> {
         if !self.may_read(path) {
             return None;
         }
         match text(self.rootfs, path) {
             Fact::Seen { value, .. } => Some(Ok(String::from_utf8_lossy(value).into_owned())),
             Fact::Absent => None,
-            Fact::Unknown(gap) => Some(Err(gap.settled_by(SETTLE))),
+            Fact::Unknown(gap) => Some(Err(in_shell(gap.settled_by(SETTLE)))),
         }
     }
 }

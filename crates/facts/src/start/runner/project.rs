@@ -1,7 +1,7 @@
 //! Managers of projects that run a command in the project's environment: uv, Poetry, PDM and Pipenv.
 
-use model::{Gap, ImagePath};
-use shell::{Field, ShellKind, ShellState};
+use model::ImagePath;
+use shell::{Field, ShellGap, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
 use super::{Outcome, Runner, SETTLE, Start};
@@ -80,7 +80,7 @@ fn environment(
     tool: &str,
     place: Option<&ImagePath>,
     state: &ShellState,
-) -> Result<Option<ImagePath>, Gap> {
+) -> Result<Option<ImagePath>, ShellGap> {
     let variable = |name: &str| state.text(name).map(|value| Some(value).filter(|value| !value.is_empty()));
     let mark: &[u8] = if tool == "pipenv" { b"Pipfile" } else { b"pyproject.toml" };
     let folder = ImagePath::from(state.directory.clone()?.as_str());
@@ -88,9 +88,9 @@ fn environment(
     let has = |folder: &ImagePath, name: &[u8]| runner.rootfs.open(&folder.join(name)).is_ok();
     let project = place.and_then(|place| above(place).find(|folder| has(folder, mark)));
     if tool == "pdm" && project.as_ref().is_some_and(|project| has(project, b".pdm-python")) {
-        return Err(Gap::new("pdm run uses the interpreter that .pdm-python names").settled_by(SETTLE));
+        return Err(ShellGap::new("pdm run uses the interpreter that .pdm-python names").settled_by(SETTLE));
     }
-    let own = |name: &str| -> Result<Option<ImagePath>, Gap> {
+    let own = |name: &str| -> Result<Option<ImagePath>, ShellGap> {
         let Some(project) = &project else { return Ok(None) };
         let folder = variable(name)?.unwrap_or_else(|| ".venv".to_owned());
         Ok(Some(project.join(folder.as_bytes())).filter(&exists))
@@ -110,7 +110,7 @@ fn environment(
     };
     match found {
         Some(prefix) => Ok(Some(prefix)),
-        None => Err(Gap::new(format!("{tool} run creates or chooses the project's environment when it runs"))
+        None => Err(ShellGap::new(format!("{tool} run creates or chooses the project's environment when it runs"))
             .settled_by(SETTLE)),
     }
 }

@@ -1,7 +1,7 @@
 //! The files and programs around a script, which are those of the image.
 
-use model::{Gap, ImagePath};
-use shell::{Field, FileKind, ProgramCall, ShellSource, ShellState, Surroundings};
+use model::ImagePath;
+use shell::{Field, FileKind, ProgramCall, ShellGap, ShellSource, ShellState, Surroundings};
 
 use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
 
@@ -11,12 +11,12 @@ impl Surroundings for Runner<'_> {
         self.steps > 0
     }
 
-    fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>> {
+    fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>> {
         let text = self.read(&ImagePath::from(path))?;
         Some(text.map(|text| ShellSource { name: path.to_owned(), text }))
     }
 
-    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, Gap> {
+    fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap> {
         let image_path = ImagePath::from(path);
         if let Ok((_, file)) = self.rootfs.open(&image_path) {
             let is_executable = self.may_execute(&image_path)?;
@@ -29,38 +29,38 @@ impl Surroundings for Runner<'_> {
             return Ok(Some(FileKind::Other));
         }
         if is_of_runtime(path) {
-            return Err(Gap::new(format!("{path} depends on the machine that runs the container")).settled_by(SETTLE));
+            return Err(of_machine(path));
         }
         Ok(None)
     }
 
-    fn names(&mut self, folder: &str) -> Result<Vec<String>, Gap> {
+    fn names(&mut self, folder: &str) -> Result<Vec<String>, ShellGap> {
         if is_of_runtime(folder) {
-            return Err(Gap::new(format!("{folder} depends on the machine that runs the container")).settled_by(SETTLE));
+            return Err(of_machine(folder));
         }
         let folder = ImagePath::from(folder);
         let names = self.rootfs.names(&folder);
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, Gap> {
+    fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, ShellGap> {
         self.spend(path_cost(state));
         let found = self.locate(name, state)?;
         if found.is_none() && is_of_runtime(name) {
-            return Err(Gap::new(format!("{name} depends on the machine that runs the container")).settled_by(SETTLE));
+            return Err(of_machine(name));
         }
         Ok(found.map(|path| path.to_string()))
     }
 
-    fn resolve(&mut self, path: &str) -> Result<String, Gap> {
+    fn resolve(&mut self, path: &str) -> Result<String, ShellGap> {
         let image_path = ImagePath::from(path);
         let real = self.rootfs.open(&image_path).map(|(real, _)| real).ok();
         let real = real.or_else(|| self.rootfs.real_directory(&image_path));
         real.map(|real| real.to_string())
-            .ok_or_else(|| Gap::new(format!("{path} does not exist in the image")).settled_by(SETTLE))
+            .ok_or_else(|| ShellGap::new(format!("{path} does not exist in the image")).settled_by(SETTLE))
     }
 
-    fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, Gap>> {
+    fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>> {
         if let ([Ok(program), Ok(option)], Ok(user)) = (words, &self.user)
             && program == "id"
             && option == "-u"
@@ -86,4 +86,8 @@ fn is_of_runtime(path: &str) -> bool {
     let is_below =
         |folder: &&str| path.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     FOLDERS.iter().any(is_below) || ["nvidia-", "libcuda.", "libnvidia-"].iter().any(|prefix| base.starts_with(prefix))
+}
+
+fn of_machine(path: &str) -> ShellGap {
+    ShellGap::new(format!("{path} depends on the machine that runs the container")).settled_by(SETTLE)
 }
