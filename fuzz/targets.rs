@@ -250,9 +250,8 @@ fn report(bytes: &[u8]) {
     let mut rules = StoredRules::default();
     for line in bytes.split(|byte| *byte == b'\n') {
         let _ = rules.add(line);
-        if let Ok(Stored::Report(report)) = Stored::read(line) {
-            let _ = rules.finish();
-            let _ = report.judgements(&rules);
+        if let Ok(Stored::Report(report)) = Stored::read(line, &rules) {
+            let _ = report.report().verdict();
         }
     }
 }

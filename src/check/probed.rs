@@ -119,13 +119,9 @@ fn summary(recording: &Recording) -> ImageSummary {
     ImageSummary {
         reference: launch.map_or_else(|| format!("in place on {}", place()), |launch| launch.image.clone()),
         source: launch.map_or_else(String::new, |launch| launch.engine.clone()),
-        served_by: None,
-        manifest: None,
         config: launch.and_then(|launch| launch.image_id.parse().ok()),
-        platform: None,
-        layers: Vec::new(),
-        empty_steps: Vec::new(),
         notes: notes(recording),
+        ..ImageSummary::default()
     }
 }
 
@@ -194,10 +190,8 @@ mod tests {
     fn presented(json: &[u8], format: Format) -> String {
         let mut rules = StoredRules::default();
         rules.add(json).unwrap();
-        rules.finish().unwrap();
-        let Stored::Report(stored) = Stored::read(json).unwrap() else { panic!("not a report") };
-        let judgements = stored.judgements(&rules).unwrap();
-        shown(&stored.report(&judgements), format)
+        let Stored::Report(stored) = Stored::read(json, &rules).unwrap() else { panic!("not a report") };
+        shown(&stored.report(), format)
     }
 
     #[test]

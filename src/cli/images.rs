@@ -169,9 +169,9 @@ fn worst<'a>(
             Err(error) => {
                 complain(&error);
                 outputs.unopened(&Unopened {
-                    reference: &request.text,
-                    why: &conceal(&error.to_string()),
-                    run: Some(run),
+                    reference: request.text.clone(),
+                    why: conceal(&error.to_string()).into_owned(),
+                    run: Some(run.clone()),
                 })?;
                 exit = ExitStatus::Error;
             }

@@ -99,8 +99,8 @@ impl Outputs {
     }
 
     /// Writes or records that an image could not be opened.
-    pub(super) fn unopened(&mut self, image: &Unopened<'_>) -> Result<(), CliError> {
-        self.collection.miss(image.reference, image.why);
+    pub(super) fn unopened(&mut self, image: &Unopened) -> Result<(), CliError> {
+        self.collection.miss(&image.reference, &image.why);
         for output in self.open.iter_mut().filter(|output| output.format.is_by_image()) {
             let format = output.format;
             output.write(|out| format.write_unopened(image, out))?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
-use ::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
+use ::report::{Format, Report, Stored, StoredReport, StoredRules, Style};
 use judge::Verdict;
 use judge::policy::Baseline;
 use model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
@@ -29,11 +29,10 @@ pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<Ex
     let rules = rules(&inputs)?;
     let style = style(&asked.output.look, environment);
     let style = Style { brief: rules.are_of_several_images() && !style.verbose, ..style };
-    let mut presented =
-        Presented { rules: &rules, outputs: &mut outputs, style: &style, waiting: Vec::new(), exit: ExitStatus::Pass };
+    let mut presented = Presented { outputs: &mut outputs, style: &style, waiting: Vec::new(), exit: ExitStatus::Pass };
     for input in &inputs {
         let mut failed = None;
-        input.lines(|line| match Stored::read(line) {
+        input.lines(|line| match Stored::read(line, &rules) {
             Ok(stored) => {
                 // A failure to write is not the line's.
                 if failed.is_none() {
@@ -56,14 +55,12 @@ pub(super) fn baseline(file: &Path) -> Result<Baseline, CliError> {
     let input = ReportInput::open(file)?;
     let rules = rules(std::slice::from_ref(&input))?;
     let mut known = Baseline::of_reports(&input.name);
-    input.lines(|line| match Stored::read(line).map_err(|error| error.to_string())? {
+    input.lines(|line| match Stored::read(line, &rules).map_err(|error| error.to_string())? {
         Stored::Report(report) => {
-            known.add(&report.judgements(&rules).map_err(|error| error.to_string())?);
+            known.add(&report.judgements);
             Ok(())
         }
-        Stored::Unopened { reference, .. } => {
-            Err(format!("{reference} could not be read, so its findings are not known"))
-        }
+        Stored::Unopened(image) => Err(format!("{} could not be read, so its findings are not known", image.reference)),
     })?;
     Ok(known)
 }
@@ -82,7 +79,6 @@ fn rules(inputs: &[ReportInput]) -> Result<StoredRules, CliError> {
             return Err(CliError::Usage(format!("{}: it contains no report\n  help: {help}", input.name)));
         }
     }
-    rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
     Ok(rules)
 }
 
@@ -152,16 +148,15 @@ fn unread(name: &str, error: &io::Error) -> CliError {
 
 /// Presents reports, those on one image together.
 struct Presented<'a> {
-    rules: &'a StoredRules,
     outputs: &'a mut Outputs,
     style: &'a Style,
     /// The reports on one image for different hosts.
-    waiting: Vec<StoredReport>,
+    waiting: Vec<StoredReport<'a>>,
     exit: ExitStatus,
 }
 
-impl Presented<'_> {
-    fn take(&mut self, stored: Stored) -> Result<(), CliError> {
+impl<'a> Presented<'a> {
+    fn take(&mut self, stored: Stored<'a>) -> Result<(), CliError> {
         match stored {
             Stored::Report(report) => {
                 match self.waiting.first_mut() {
@@ -171,10 +166,10 @@ impl Presented<'_> {
                 self.waiting.push(*report);
                 Ok(())
             }
-            Stored::Unopened { reference, why, run } => {
+            Stored::Unopened(image) => {
                 self.flush()?;
                 self.exit = ExitStatus::Error;
-                self.outputs.unopened(&Unopened { reference: &reference, why: &why, run: run.as_ref() })
+                self.outputs.unopened(&image)
             }
         }
     }
@@ -184,9 +179,7 @@ impl Presented<'_> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let judged = waiting.iter().map(|report| report.judgements(self.rules)).collect::<Result<Vec<_>, _>>();
-        let judged = judged.map_err(|error| CliError::Usage(error.to_string()))?;
-        let reports: Vec<_> = waiting.iter().zip(&judged).map(|(report, judged)| report.report(judged)).collect();
+        let reports: Vec<_> = waiting.iter().map(StoredReport::report).collect();
         self.outputs.report(&reports, self.style)?;
         let verdict = Verdict::worst(reports.iter().filter_map(Report::verdict)).unwrap_or(Verdict::Pass);
         self.exit = self.exit.max(verdict.into());

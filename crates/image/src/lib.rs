@@ -297,7 +297,7 @@ fn assemble(
             digest: scanned.stored.clone(),
             diff_id: planned.diff_id.clone(),
             diff_id_verified: planned.diff_id.is_some() && scanned.tar_digest().is_some(),
-            compression: scan.compression.name(),
+            compression: scan.compression.name().to_owned(),
             size: scanned.size,
             read: scanned.read,
             unpacked: scan.unpacked,

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ImagePath, Version, conceal};
@@ -100,20 +101,22 @@ impl<T> From<Option<T>> for Fact<T> {
     }
 }
 
-/// The value of a fact, in the types of rules and JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Value of a fact, of the fact's type. Versions are text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub enum Value {
-    /// A boolean.
+    /// True or false.
     Bool(bool),
-    /// An integer.
+    /// A whole number.
     Int(i64),
-    /// A string.
+    /// Text, or a version.
     Text(String),
     /// A version, compared component by component.
+    #[schemars(skip)]
     Version(Version),
-    /// A list in a defined order.
+    /// A list of values.
     List(Vec<Value>),
-    /// A map of named values.
+    /// Named values.
     Map(BTreeMap<String, Value>),
 }
 

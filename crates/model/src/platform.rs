@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// A platform `os/arch[/variant]` with Go's names (OCI image-spec, `image-index.md`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Platform {
     /// Operating system, such as `linux`.
     pub os: String,
@@ -90,6 +93,20 @@ impl FromStr for Platform {
                 "'{text}' is not a platform: expected os/arch or os/arch/variant, such as linux/amd64 or linux/arm64/v8"
             )),
         }
+    }
+}
+
+impl TryFrom<String> for Platform {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Platform> for String {
+    fn from(platform: Platform) -> Self {
+        platform.to_string()
     }
 }
 

@@ -1,57 +1,78 @@
-//! Summary of an image without its content.
+//! Summary of an image without its content, as reports have it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Digest, Platform};
 
-/// Summary of an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The image and its layers. Unknown values are null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Image")]
 pub struct ImageSummary {
-    /// Image reference as the user wrote it.
+    /// The reference as the user wrote it.
     pub reference: String,
-    /// Resolved source: a transport and a location, such as `docker://localhost:5000/torch:2.9.0`. Empty for a program
-    /// that ran in place.
+    /// The source where the image was found: a transport and a location.
+    // Empty for a program that ran in place.
+    #[serde(default)]
+    #[schemars(!default)]
     pub source: String,
     /// The place that served the image if it is not the one in `source`: a mirror or a rewritten location, with the file
     /// and line that configure it.
     pub served_by: Option<String>,
-    /// Digest of the manifest, if the image has one.
+    /// Digest of the manifest.
+    #[schemars(with = "Option<String>")]
     pub manifest: Option<Digest>,
-    /// Digest of the image configuration: the image ID.
+    /// Digest of the configuration: the image ID.
+    #[schemars(with = "Option<String>")]
     pub config: Option<Digest>,
-    /// Platform of the image.
+    /// The platform that was judged: os/arch[/variant].
+    #[schemars(with = "Option<String>")]
     pub platform: Option<Platform>,
-    /// Layers with content, lowest first. The layer of a site is an index into this list.
+    /// Layers with content, lowest first.
+    // The layer of a site is an index into this list.
+    #[serde(default)]
+    #[schemars(!default)]
     pub layers: Vec<LayerSummary>,
     /// Build steps without a layer, such as `ENV`, as the builder recorded them.
+    // Reports leave them out: they may have secrets.
+    #[serde(skip)]
     pub empty_steps: Vec<String>,
-    /// Notes that do not affect the verdict: a wrong media type, a skipped attestation.
+    /// Notes for the reader that do not affect the verdict.
+    #[serde(default)]
+    #[schemars(!default)]
     pub notes: Vec<String>,
 }
 
-/// Summary of a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One layer. Unknown values are null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Layer")]
 pub struct LayerSummary {
-    /// Digest of the stored blob, if the source provides it.
+    /// Digest of the stored blob.
+    #[schemars(with = "Option<String>")]
     pub digest: Option<Digest>,
-    /// Diff ID: digest of the uncompressed tar, from the configuration.
+    /// Diff ID: digest of the uncompressed tar.
+    #[schemars(with = "Option<String>")]
     pub diff_id: Option<Digest>,
-    /// True if the diff ID was compared with the digest of all the tar's bytes. False for a layer
-    /// whose bytes are missing, and for a folder.
+    /// True if all bytes of the tar were compared with the diff ID. False if its bytes are missing, or if it is a
+    /// folder.
     pub diff_id_verified: bool,
-    /// Compression: `none`, `gzip` or `zstd`.
-    pub compression: &'static str,
-    /// Stored size in bytes.
+    /// Compression of the blob: none, gzip or zstd.
+    pub compression: String,
+    /// Size of the stored blob in bytes.
     pub size: u64,
-    /// Stored bytes that were read: none if the scan came from the cache.
+    /// Bytes of the blob that were read: none if the scan came from the cache.
     pub read: u64,
     /// Size of the uncompressed tar in bytes.
     pub unpacked: u64,
     /// Number of entries in the tar.
     pub entries: usize,
-    /// True if the scan came from the cache, so that the layer was not read.
+    /// True if the scan came from the cache, which changes only `read`.
     pub cached: bool,
     /// True if that cache was a shared one, into which other users write.
+    #[serde(default)]
+    #[schemars(!default)]
     pub shared: bool,
-    /// Build step that created the layer (`created_by` in the history), as the builder recorded it.
+    /// The build step that made the layer, as the builder wrote it.
     pub history: Option<String>,
 }
 

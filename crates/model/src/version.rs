@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// A version as upstream writes it: numbers joined by dots, then any suffix (`2.27.5`, `2.9.0+cu128`, `12.8`). Versions
 /// compare by their numbers, where a missing one is 0, and then by their suffixes.
 #[derive(Clone, Debug)]
@@ -10,6 +12,12 @@ pub struct Version {
     text: String,
     numbers: Vec<u64>,
     rest: usize,
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
 }
 
 impl Version {

@@ -1,20 +1,38 @@
 //! Number of rules with each outcome, and the words of a verdict.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::entry::EntryState;
 use judge::Verdict;
 use judge::rules::Judgement;
 use model::{Severity, counted};
 
-/// Number of rules with each outcome; a rule that differs between hosts counts once for each outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Number of rules with each outcome.
+// A rule that differs between hosts counts once for each outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Counts")]
 pub(super) struct OutcomeCounts {
+    /// Failures of severity error.
+    #[serde(rename = "error")]
     pub(super) errors: usize,
+    /// Failures of severity warning.
+    #[serde(rename = "warning")]
     pub(super) warnings: usize,
+    /// Failures of severity info.
+    #[serde(rename = "info")]
     pub(super) infos: usize,
+    /// Rules without an answer.
     pub(super) unknown: usize,
+    /// Accepted failures and missing answers.
     pub(super) waived: usize,
+    /// Failures and missing answers that another finding explains.
+    #[serde(rename = "consequence")]
     pub(super) consequences: usize,
+    /// Rules that found no problem.
+    #[serde(rename = "pass")]
     pub(super) passed: usize,
+    /// Rules that do not concern the image.
     pub(super) not_applicable: usize,
 }
 

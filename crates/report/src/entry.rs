@@ -84,15 +84,13 @@ impl RuleEntry {
         let outcome = &judgement.outcome;
         let finding = outcome.finding();
         let at = finding.map(|finding| &*finding.at).unwrap_or_default();
-        let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let message = finding.map_or_else(gaps, |finding| finding.message.clone());
         Self {
             rule: texts,
             state: outcome.into(),
             owner: judgement.owner,
             counts: judgement.counts(report.fail_on, report.fail_for),
             hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
-            message: short(&message, LONGEST),
+            message: short(&outcome.message(), LONGEST),
             fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
             sites: sites(at, report.image),

@@ -25,7 +25,6 @@ mod prometheus;
 mod provenance;
 mod run;
 mod sarif;
-mod stored;
 mod survey;
 mod table;
 
@@ -46,10 +45,10 @@ pub use difference::write_difference;
 pub use explain::Explanation;
 pub use human::Style;
 pub use json::SCHEMA;
+pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
 pub use location::relative;
 pub use offer::{Offer, OfferState};
 pub use run::{ReportRun, Unopened};
-pub use stored::{Stored, StoredError, StoredReport, StoredRules};
 
 /// The content of a report on one image.
 #[derive(Debug)]
@@ -79,7 +78,7 @@ pub struct Report<'a> {
 /// Writes the reports on one image: one, or one for each host.
 type EachFn = fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>;
 /// Writes that an image could not be opened.
-type UnopenedFn = fn(&Unopened<'_>, &mut dyn Write) -> io::Result<()>;
+type UnopenedFn = fn(&Unopened, &mut dyn Write) -> io::Result<()>;
 /// Writes one document on all images.
 type DocumentFn = fn(&Collection, &mut dyn Write) -> io::Result<()>;
 /// Writes a row for each image.
@@ -215,7 +214,7 @@ impl Format {
     }
 
     /// Writes that an image could not be opened, in formats that are written image by image and have a place for it.
-    pub fn write_unopened(self, image: &Unopened<'_>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write_unopened(self, image: &Unopened, out: &mut dyn Write) -> io::Result<()> {
         self.form().unopened.map_or(Ok(()), |write| write(image, out))
     }
 

@@ -316,13 +316,7 @@ mod tests {
         let image = ImageSummary {
             reference: "torch:local".to_owned(),
             source: "an engine".to_owned(),
-            served_by: None,
-            manifest: None,
-            config: None,
-            platform: None,
-            layers: Vec::new(),
-            empty_steps: Vec::new(),
-            notes: Vec::new(),
+            ..ImageSummary::default()
         };
         let report = Report {
             image: &image,

@@ -18,12 +18,12 @@ pub struct ReportRun {
 }
 
 /// An image that could not be opened.
-#[derive(Clone, Copy, Debug)]
-pub struct Unopened<'a> {
+#[derive(Clone, Debug)]
+pub struct Unopened {
     /// The reference as the user wrote it.
-    pub reference: &'a str,
+    pub reference: String,
     /// The reason.
-    pub why: &'a str,
+    pub why: String,
     /// What was asked for.
-    pub run: Option<&'a ReportRun>,
+    pub run: Option<ReportRun>,
 }

@@ -187,8 +187,7 @@ impl Survey {
     ) -> usize {
         let outcome = &shared.judgement.outcome;
         let finding = outcome.finding();
-        let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let message = short(&finding.map_or_else(gaps, |finding| finding.message.clone()), LONGEST);
+        let message = short(&outcome.message(), LONGEST);
         let fix = finding.map(|finding| finding.fix.clone()).unwrap_or_default();
         let hosts: Vec<_> = shared.hosts.iter().filter_map(|host| names.get(*host)).cloned().collect();
         let mut hasher = Hasher::sha256();

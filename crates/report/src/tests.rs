@@ -86,7 +86,7 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         digest: digest(digit),
         diff_id: digest('f'),
         diff_id_verified: true,
-        compression: "gzip",
+        compression: "gzip".to_owned(),
         size,
         read: size,
         unpacked: size * 5 / 2,

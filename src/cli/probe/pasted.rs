@@ -29,17 +29,7 @@ const IMAGES: [(&str, &str); 14] = [
 ];
 
 fn image(reference: &str, source: &str) -> ImageSummary {
-    ImageSummary {
-        reference: reference.to_owned(),
-        source: source.to_owned(),
-        served_by: None,
-        manifest: None,
-        config: None,
-        platform: None,
-        layers: Vec::new(),
-        empty_steps: Vec::new(),
-        notes: Vec::new(),
-    }
+    ImageSummary { reference: reference.to_owned(), source: source.to_owned(), ..ImageSummary::default() }
 }
 
 /// The words of a line, of which one may be quoted.

@@ -47,7 +47,7 @@ fn image(history: &[&str]) -> ImageSummary {
         digest: None,
         diff_id: None,
         diff_id_verified: true,
-        compression: "none",
+        compression: "none".to_owned(),
         size: 0,
         read: 0,
         unpacked: 0,

@@ -33,7 +33,6 @@ pub use condition::{ConditionError, FUNCTIONS, Function};
 pub use files::RuleFile;
 pub use fix::ImageNames;
 pub use outcome::{Consequence, Finding, Judgement, Outcome, Problem, Waived};
-pub use recorded::RecordedRule;
 pub use required::Required;
 pub use schema::{Example, Examples, schema};
 pub use trial::Trial;

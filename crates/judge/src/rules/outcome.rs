@@ -126,6 +126,12 @@ impl Outcome {
         }
     }
 
+    /// The message of a finding, or why the answer is missing; empty without a problem.
+    pub fn message(&self) -> String {
+        let gaps = || self.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        self.finding().map_or_else(gaps, |finding| finding.message.clone())
+    }
+
     /// The gaps of a missing answer, accepted or not.
     pub fn gaps(&self) -> &[Gap] {
         match self {

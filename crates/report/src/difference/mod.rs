@@ -147,6 +147,6 @@ fn plain(fact: &Fact) -> Json {
     match fact {
         Fact::Absent => Json::Null,
         Fact::Unknown(gap) => json!({"unknown": gap.to_string()}),
-        Fact::Seen { value, .. } => json!(form::ValueJson::from(value)),
+        Fact::Seen { value, .. } => json!(value),
     }
 }

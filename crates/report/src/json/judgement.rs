@@ -1,21 +1,23 @@
 //! Judgements in the JSON report.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{SiteJson, sites};
+use super::fact::SiteJson;
+use super::stored::{RuleKey, StoredError};
 use image::history;
-use judge::rules;
-use model::{ImageSummary, Owner, Severity};
+use judge::rules::{Consequence, Finding, Judgement, Outcome, Problem, Rule, Waived};
+use model::document::DocumentError;
+use model::{Gap, ImageSummary, Owner, Severity, Site};
 
 /// A rule's answer about an image.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Judgement")]
-pub(super) struct JudgementJson<'a> {
+pub(super) struct JudgementJson {
     /// Id of the rule; ids are never reused.
-    rule: &'a str,
+    rule: String,
     /// The problem that the rule detects, in a few words.
-    title: &'a str,
+    title: String,
     /// The rule's answer.
     outcome: OutcomeName,
     /// Severity of a failure.
@@ -27,58 +29,60 @@ pub(super) struct JudgementJson<'a> {
     #[schemars(with = "String")]
     message: Option<String>,
     /// Sites where the values behind a failure were read; empty for something missing.
-    at: Vec<SiteJson<'a>>,
+    #[serde(default)]
+    #[schemars(!default)]
+    pub(super) at: Vec<SiteJson>,
     /// A note for the reader, such as that the finding's waiver expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    note: Option<&'a str>,
+    note: Option<String>,
     /// Identifies the failure across rebuilds of the image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    #[schemars(!skip_deserializing, with = "String")]
     fingerprint: Option<String>,
     /// Why the problem matters. Left out if the rule passes or does not apply, as are `fix` and `references`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    why: Option<&'a str>,
+    pub(super) why: Option<String>,
     /// How to fix the problem in this image. A line is for copying if it is indented or begins with an instruction of a
     /// Dockerfile; of an unknown outcome, the fix of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    fix: Option<&'a str>,
+    fix: Option<String>,
     /// The fix of the rule, with the names of facts in braces. Left out where `fix` is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    rule_fix: Option<&'a str>,
+    rule_fix: Option<String>,
     /// URLs of the sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
-    references: Option<&'a [String]>,
+    references: Option<Vec<String>>,
     /// The missing answers of an unknown outcome, one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<GapJson<'_>>")]
-    gaps: Option<Vec<GapJson<'a>>>,
+    #[schemars(with = "Vec<GapJson>")]
+    gaps: Option<Vec<GapJson>>,
     /// The waiver or baseline entry that accepts the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "WaiverJson<'_>")]
-    waiver: Option<WaiverJson<'a>>,
+    #[schemars(with = "WaiverJson")]
+    waiver: Option<WaiverJson>,
     /// Id of the rule whose finding explains this problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    consequence_of: Option<&'a str>,
+    consequence_of: Option<String>,
 }
 
 /// A missing answer.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Gap")]
-struct GapJson<'a> {
+struct GapJson {
     /// What could not be determined, and why.
-    why: &'a str,
+    why: String,
     /// What would determine it. Null if unknown.
-    help: Option<&'a str>,
+    help: Option<String>,
 }
 
 /// Outcome of a rule.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OutcomeName {
     /// The rule found no problem.
@@ -94,98 +98,158 @@ enum OutcomeName {
 }
 
 /// A waiver, or an entry of a baseline.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Waiver")]
-struct WaiverJson<'a> {
+struct WaiverJson {
     /// The accepted outcome: fail or unknown.
     of: OutcomeName,
     /// The author's reason.
-    reason: &'a str,
+    reason: String,
     /// Last day of the waiver, as 2027-01-31. Left out if it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    expires: Option<&'a str>,
+    expires: Option<String>,
     /// File and line of the waiver, or the baseline's file.
-    place: &'a str,
+    place: String,
 }
 
-/// The sites of a finding, with build steps.
-fn finding_sites<'a>(at: &'a [model::Site], image: &'a ImageSummary) -> Vec<SiteJson<'a>> {
-    let mut sites = sites(at, &image.layers);
-    for (shown, site) in sites.iter_mut().zip(at) {
-        if let SiteJson::Config { step, .. } = shown {
-            *step = history::step(site, image);
-        }
-    }
-    sites
-}
-
-impl<'a> JudgementJson<'a> {
-    pub(super) fn of(judgement: &'a rules::Judgement<'a>, image: &'a ImageSummary) -> Self {
+impl JudgementJson {
+    pub(super) fn new(judgement: &Judgement<'_>, image: &ImageSummary) -> Self {
         let rule = judgement.rule;
-        let finding = judgement.outcome.finding();
-        let message = finding.map(|finding| finding.message.clone());
-        let unanswered: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
-        let gaps = judgement.outcome.gaps().iter();
-        let gaps: Vec<_> = gaps.map(|gap| GapJson { why: &gap.why, help: gap.settle.as_deref() }).collect();
-        let has_problem = !matches!(judgement.outcome, rules::Outcome::Pass | rules::Outcome::NotApplicable);
+        let outcome = &judgement.outcome;
+        let finding = outcome.finding();
+        let has_problem = !matches!(outcome, Outcome::Pass | Outcome::NotApplicable);
         let fix = finding.map_or(&rule.fix, |finding| &finding.fix);
+        let gaps: Vec<_> = outcome.gaps().iter().map(Into::into).collect();
+        let sites = finding.iter().flat_map(|finding| &finding.at);
         Self {
-            rule: &judgement.rule.id,
-            title: &judgement.rule.title,
-            outcome: (&judgement.outcome).into(),
-            severity: judgement.rule.severity,
+            rule: rule.id.clone(),
+            title: rule.title.clone(),
+            outcome: outcome.into(),
+            severity: rule.severity,
             owner: judgement.owner,
-            message: message.or_else(|| (!unanswered.is_empty()).then(|| unanswered.join("; "))),
-            at: finding.map(|finding| finding_sites(&finding.at, image)).unwrap_or_default(),
-            note: finding.and_then(|finding| finding.note.as_deref()),
+            message: (finding.is_some() || !gaps.is_empty()).then(|| outcome.message()),
+            at: sites.map(|site| finding_site(site, image)).collect(),
+            note: finding.and_then(|finding| finding.note.clone()),
             fingerprint: judgement.fingerprint(),
-            why: has_problem.then_some(&*rule.why),
-            fix: has_problem.then_some(&**fix),
-            rule_fix: (has_problem && *fix != rule.fix).then_some(&*rule.fix),
-            references: has_problem.then_some(&*rule.references),
+            why: has_problem.then(|| rule.why.clone()),
+            fix: has_problem.then(|| fix.clone()),
+            rule_fix: (has_problem && *fix != rule.fix).then(|| rule.fix.clone()),
+            references: has_problem.then(|| rule.references.clone()),
             gaps: (!gaps.is_empty()).then_some(gaps),
-            waiver: match &judgement.outcome {
-                rules::Outcome::Waived(waived) => Some(waived.into()),
+            waiver: match outcome {
+                Outcome::Waived(waived) => Some(waived.into()),
                 _ => None,
             },
-            consequence_of: match &judgement.outcome {
-                rules::Outcome::Consequence(consequence) => Some(&consequence.cause),
+            consequence_of: match outcome {
+                Outcome::Consequence(consequence) => Some(consequence.cause.clone()),
                 _ => None,
             },
         }
     }
+
+    pub(super) fn key(&self) -> RuleKey {
+        (self.rule.clone(), self.title.clone(), self.severity, self.owner)
+    }
+
+    /// Reads the rule back, as far as the judgement has its texts.
+    pub(super) fn into_rule(self) -> Result<Rule, DocumentError> {
+        let mut rule = Rule::without_conditions()?;
+        rule.id = self.rule;
+        rule.title = self.title;
+        rule.severity = self.severity;
+        rule.owner = self.owner;
+        rule.why = self.why.unwrap_or_default();
+        rule.fix = self.rule_fix.or(self.fix).unwrap_or_default();
+        rule.references = self.references.unwrap_or_default();
+        Ok(rule)
+    }
+
+    /// Reads the outcome back.
+    pub(super) fn into_outcome(self) -> Result<Outcome, StoredError> {
+        let Self { rule, outcome, message, at, note, fix, gaps, waiver, consequence_of, .. } = self;
+        let problem = |outcome: OutcomeName| match outcome {
+            OutcomeName::Fail => Ok(Problem::Failure(Finding {
+                message: message.unwrap_or_default(),
+                at: at.into_iter().map(Site::from).collect(),
+                fix: fix.unwrap_or_default(),
+                note,
+            })),
+            OutcomeName::Unknown => Ok(Problem::Unknown(gaps.into_iter().flatten().map(Gap::from).collect())),
+            OutcomeName::Pass | OutcomeName::NotApplicable | OutcomeName::Waived => {
+                Err(StoredError::Value(format!("the judgement of {rule} is not a problem")))
+            }
+        };
+        Ok(match (outcome, waiver, consequence_of) {
+            (OutcomeName::Pass, ..) => Outcome::Pass,
+            (OutcomeName::NotApplicable, ..) => Outcome::NotApplicable,
+            (OutcomeName::Waived, Some(waiver), _) => Outcome::Waived(Waived {
+                problem: problem(waiver.of)?,
+                reason: waiver.reason,
+                expires: waiver.expires,
+                place: waiver.place,
+            }),
+            (OutcomeName::Waived, None, _) => {
+                return Err(StoredError::Value(format!("the judgement of {rule} is waived, but has no waiver")));
+            }
+            (of, _, Some(cause)) => Outcome::Consequence(Consequence { problem: problem(of)?, cause }),
+            (of, _, None) => match problem(of)? {
+                Problem::Failure(finding) => Outcome::Fail(finding),
+                Problem::Unknown(gaps) => Outcome::Unknown(gaps),
+            },
+        })
+    }
 }
 
-impl From<&rules::Outcome> for OutcomeName {
-    fn from(outcome: &rules::Outcome) -> Self {
+/// The site of a finding, with its build step.
+fn finding_site(site: &Site, image: &ImageSummary) -> SiteJson {
+    match SiteJson::new(site, &image.layers) {
+        SiteJson::Config { config, .. } => SiteJson::Config { config, step: history::step(site, image) },
+        shown => shown,
+    }
+}
+
+impl From<&Gap> for GapJson {
+    fn from(gap: &Gap) -> Self {
+        Self { why: gap.why.clone(), help: gap.settle.clone() }
+    }
+}
+
+impl From<GapJson> for Gap {
+    fn from(gap: GapJson) -> Self {
+        Self { settle: gap.help, ..Self::new(gap.why) }
+    }
+}
+
+impl From<&Outcome> for OutcomeName {
+    fn from(outcome: &Outcome) -> Self {
         match outcome {
-            rules::Outcome::Pass => Self::Pass,
-            rules::Outcome::Fail(_) => Self::Fail,
-            rules::Outcome::NotApplicable => Self::NotApplicable,
-            rules::Outcome::Unknown(_) => Self::Unknown,
-            rules::Outcome::Waived(_) => Self::Waived,
-            rules::Outcome::Consequence(consequence) => (&consequence.problem).into(),
+            Outcome::Pass => Self::Pass,
+            Outcome::Fail(_) => Self::Fail,
+            Outcome::NotApplicable => Self::NotApplicable,
+            Outcome::Unknown(_) => Self::Unknown,
+            Outcome::Waived(_) => Self::Waived,
+            Outcome::Consequence(consequence) => (&consequence.problem).into(),
         }
     }
 }
 
-impl From<&rules::Problem> for OutcomeName {
-    fn from(problem: &rules::Problem) -> Self {
+impl From<&Problem> for OutcomeName {
+    fn from(problem: &Problem) -> Self {
         match problem {
-            rules::Problem::Failure(_) => Self::Fail,
-            rules::Problem::Unknown(_) => Self::Unknown,
+            Problem::Failure(_) => Self::Fail,
+            Problem::Unknown(_) => Self::Unknown,
         }
     }
 }
 
-impl<'a> From<&'a rules::Waived> for WaiverJson<'a> {
-    fn from(waived: &'a rules::Waived) -> Self {
+impl From<&Waived> for WaiverJson {
+    fn from(waived: &Waived) -> Self {
         Self {
             of: (&waived.problem).into(),
-            reason: &waived.reason,
-            expires: waived.expires.as_deref(),
-            place: &waived.place,
+            reason: waived.reason.clone(),
+            expires: waived.expires.clone(),
+            place: waived.place.clone(),
         }
     }
 }

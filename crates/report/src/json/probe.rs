@@ -1,88 +1,149 @@
-//! The results of a probe in the JSON report.
+//! The results of a probe in the JSON report. They are less than the recording: the container's program, the lines of NCCL's
+//! log, and what the image printed are missing, and no form shows them.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::stored::StoredError;
 use probe::facts::log;
 use probe::recording::{Recording, StepOutcome, StepRecord};
-use probe::wire::events::{EventBody, StepFailure};
+use probe::wire::events::{EventBody, LaunchEvent, StepFailure};
 
 /// Results of a probe.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Probe")]
-pub(super) struct ProbeJson<'a> {
+pub(super) struct ProbeJson {
     /// The engine that ran the image, if any.
-    engine: Option<&'a str>,
+    engine: Option<String>,
     /// A command line that runs the same container.
-    command: Option<&'a str>,
+    command: Option<String>,
     /// The container's settings in the engine: `HostConfig` of its answer to ContainerInspect.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    given: Option<&'a serde_json::Value>,
+    given: Option<serde_json::Value>,
     /// Reason why the probe program did not finish; null if it did.
-    unfinished: Option<&'a str>,
+    unfinished: Option<String>,
     /// The steps in order.
-    steps: Vec<ProbeStep<'a>>,
+    #[serde(default)]
+    #[schemars(!default)]
+    steps: Vec<ProbeStep>,
 }
 
 /// One step of a probe. The probe program's schema, src/probe/payload/events.schema.json, describes the bodies.
-#[derive(Serialize, JsonSchema)]
-struct ProbeStep<'a> {
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct ProbeStep {
     /// Name of the step.
-    step: &'a str,
+    step: String,
     /// done, failed, skipped or open; an open step did not report its end.
-    outcome: &'a str,
+    #[schemars(with = "String")]
+    outcome: StepEnd,
     /// Duration in seconds.
     seconds: Option<f64>,
     /// Reason why the step was skipped, failed or exited uncleanly.
-    why: Option<&'a str>,
+    why: Option<String>,
     /// Results of the step.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    body: Option<&'a EventBody>,
+    body: Option<EventBody>,
     /// Partial results.
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    parts: &'a [EventBody],
+    #[serde(default)]
+    #[schemars(!default, with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    parts: Vec<EventBody>,
     /// NCCL's log of the step, parsed.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     nccl: Option<serde_json::Value>,
     /// Details of the failure.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    failure: Option<FailedStep<'a>>,
+    failure: Option<FailedStep>,
 }
 
 /// A failure as the probe program reported it.
-#[derive(Serialize)]
-struct FailedStep<'a> {
-    step: &'a str,
+#[derive(Serialize, Deserialize)]
+#[serde(from = "StepFailure")]
+struct FailedStep {
+    step: String,
     seconds: Option<f64>,
     #[serde(flatten)]
-    failure: &'a StepFailure,
+    failure: StepFailure,
 }
 
-impl<'a> From<&'a Recording> for ProbeJson<'a> {
-    fn from(probe: &'a Recording) -> Self {
+impl From<StepFailure> for FailedStep {
+    fn from(failure: StepFailure) -> Self {
+        Self { step: String::new(), seconds: None, failure }
+    }
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StepEnd {
+    Open,
+    Done,
+    Failed,
+    Skipped,
+}
+
+impl From<&Recording> for ProbeJson {
+    fn from(probe: &Recording) -> Self {
         let launch = probe.launch.as_ref();
         Self {
-            engine: launch.map(|launch| &*launch.engine),
-            command: launch.map(|launch| &*launch.command),
-            given: launch.and_then(|launch| launch.given.as_ref()),
-            unfinished: probe.broken.as_deref().filter(|_| !probe.ended),
+            engine: launch.map(|launch| launch.engine.clone()),
+            command: launch.map(|launch| launch.command.clone()),
+            given: launch.and_then(|launch| launch.given.clone()),
+            unfinished: probe.broken.clone().filter(|_| !probe.ended),
             steps: probe.steps.iter().map(Into::into).collect(),
         }
     }
 }
 
-impl<'a> From<&'a StepRecord> for ProbeStep<'a> {
-    fn from(step: &'a StepRecord) -> Self {
+impl From<&StepRecord> for ProbeStep {
+    fn from(step: &StepRecord) -> Self {
         let (outcome, why, failure) = match &step.outcome {
-            StepOutcome::Open => ("open", None, None),
-            StepOutcome::Done { unclean_exit, .. } => ("done", unclean_exit.as_deref(), None),
-            StepOutcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
-            StepOutcome::Skipped(why) => ("skipped", Some(&**why), None),
+            StepOutcome::Open => (StepEnd::Open, None, None),
+            StepOutcome::Done { unclean_exit, .. } => (StepEnd::Done, unclean_exit.clone(), None),
+            StepOutcome::Failed(failed) => (StepEnd::Failed, Some(failed.message.clone()), Some(&**failed)),
+            StepOutcome::Skipped(why) => (StepEnd::Skipped, Some(why.clone()), None),
         };
-        let seconds = step.seconds;
-        let body = step.body();
-        let failure = failure.map(|failure| FailedStep { step: &step.name, seconds, failure });
-        let nccl = step.has_log().then(|| serde_json::to_value(log(step)).ok()).flatten();
-        Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, nccl, failure }
+        let failed = |failure: &StepFailure| FailedStep {
+            step: step.name.clone(),
+            seconds: step.seconds,
+            failure: failure.clone(),
+        };
+        Self {
+            step: step.name.clone(),
+            outcome,
+            seconds: step.seconds,
+            why,
+            body: step.body().cloned(),
+            parts: step.parts.clone(),
+            nccl: step.has_log().then(|| serde_json::to_value(log(step)).ok()).flatten(),
+            failure: failure.map(failed),
+        }
+    }
+}
+
+impl ProbeJson {
+    /// Reads the recording back.
+    pub(super) fn into_recording(self) -> Result<Recording, StoredError> {
+        let launch = |engine| LaunchEvent {
+            engine,
+            command: self.command.unwrap_or_default(),
+            given: self.given,
+            ..LaunchEvent::default()
+        };
+        let steps = self.steps.into_iter().map(ProbeStep::into_record).collect::<Result<_, StoredError>>()?;
+        Ok(Recording::stored(self.engine.map(launch), steps, self.unfinished))
+    }
+}
+
+impl ProbeStep {
+    fn into_record(self) -> Result<StepRecord, StoredError> {
+        let Self { step, outcome, seconds, why, body, parts, nccl, failure } = self;
+        let missing = |what: &str| StoredError::Value(format!("probe.steps: the step {step} has no {what}"));
+        let outcome = match outcome {
+            StepEnd::Open => StepOutcome::Open,
+            StepEnd::Done => StepOutcome::Done { body: body.ok_or_else(|| missing("body"))?, unclean_exit: why },
+            StepEnd::Failed => StepOutcome::Failed(Box::new(failure.ok_or_else(|| missing("failure"))?.failure)),
+            StepEnd::Skipped => StepOutcome::Skipped(why.ok_or_else(|| missing("reason"))?),
+        };
+        Ok(StepRecord::stored(step, parts, nccl, outcome, seconds)?)
     }
 }

@@ -29,10 +29,8 @@ fn shown(report: &Report<'_>, format: Format) -> String {
 fn presented(json: &[u8], format: Format) -> String {
     let mut rules = StoredRules::default();
     rules.add(json).unwrap();
-    rules.finish().unwrap();
-    let Stored::Report(stored) = Stored::read(json).unwrap() else { panic!("not a report") };
-    let judgements = stored.judgements(&rules).unwrap();
-    shown(&stored.report(&judgements), format)
+    let Stored::Report(stored) = Stored::read(json, &rules).unwrap() else { panic!("not a report") };
+    shown(&stored.report(), format)
 }
 
 #[test]
@@ -75,20 +73,41 @@ fn what_is_no_stored_report_is_refused() {
             r#"{"schema":"ncclcheck/2","image":{"reference":"a"},"facts":{"torch.version":{"state":"seen","value":[],"at":[]}},"judgements":[]}"#,
             "facts.torch.version is not",
         ),
+        (
+            r#"{"schema":"ncclcheck/2","image":{"reference":"a","manifest":"sha256:1"},"judgements":[]}"#,
+            " is not a digest: expected sha256: and 64",
+        ),
+        (
+            r#"{"schema":"ncclcheck/2","image":{"reference":"a","platform":"linux"},"judgements":[]}"#,
+            " is not a platform: expected os/arch",
+        ),
     ] {
-        let error = Stored::read(line.as_bytes()).unwrap_err().to_string();
+        let error = Stored::read(line.as_bytes(), &StoredRules::default()).unwrap_err().to_string();
         assert!(error.contains(why), "{line}: {error}");
     }
 }
 
 #[test]
+fn other_versions_may_leave_out_and_add_what_is_not_needed() {
+    let line = r#"{"schema":"ncclcheck/2","tool":1,"image":{"reference":"a","later":1},"verdict":"later","counts":{"later":1},
+        "facts":{"later.fact":{"state":"seen","value":0.5,"at":[]},"torch.version":{"state":"seen","value":"2.9.0","at":[]}},
+        "judgements":[{"rule":"a/b","title":"t","outcome":"pass","severity":"error","owner":"host"}]}"#;
+    let report: serde_json::Value = serde_json::from_str(&presented(line.as_bytes(), Format::Json)).unwrap();
+    assert_eq!(report["facts"]["torch.version"]["value"], "2.9.0");
+    assert_eq!(report["facts"].as_object().unwrap().len(), 1);
+    assert_eq!((&report["asked"]["fail_on"], &report["verdict"]), (&"error".into(), &"pass".into()));
+    assert_eq!((&report["counts"]["pass"], &report["judgements"][0]["owner"]), (&1.into(), &"host".into()));
+}
+
+#[test]
 fn an_image_that_could_not_be_opened_has_an_object() {
-    let unopened = crate::Unopened { reference: "gone:1", why: "no such image", run: None };
+    let unopened = crate::Unopened { reference: "gone:1".to_owned(), why: "no such image".to_owned(), run: None };
     let mut out = Vec::new();
     Format::Json.write_unopened(&unopened, &mut out).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert_eq!((&json["verdict"], &json["error"]), (&"error".into(), &"no such image".into()));
     assert_eq!((&json["image"]["reference"], &json["judgements"]), (&"gone:1".into(), &serde_json::json!([])));
-    let Stored::Unopened { reference, why, .. } = Stored::read(&out).unwrap() else { panic!("it is judged") };
-    assert_eq!((&*reference, &*why), ("gone:1", "no such image"));
+    let rules = StoredRules::default();
+    let Stored::Unopened(read) = Stored::read(&out, &rules).unwrap() else { panic!("it is judged") };
+    assert_eq!((read.reference, read.why), (unopened.reference, unopened.why));
 }
