@@ -108,6 +108,12 @@ mod tests {
             (":4000", "stops"),
             ("10.0.0.999:4000", "stops"),
             ("10.0.0:4000", "-"),
+            ("255.255.255.255:4000", "-"),
+            ("256.0.0.1:4000", "stops"),
+            ("10.256.0.1:4000", "stops"),
+            ("10.65536:4000", "-"),
+            ("10.16777215:4000", "-"),
+            ("10.16777216:4000", "stops"),
             ("1.2.3.4.5:4000", "stops"),
             ("a b:4000", "stops"),
             (" 10.0.0.1:4000", "stops"),
@@ -140,6 +146,8 @@ mod tests {
         ] {
             assert_eq!(outcome(range(value, &Version::parse("2.27.5").unwrap())), expected, "{value}");
         }
-        assert_eq!(outcome(range("10.0.0.0", &Version::parse("2.22.3").unwrap())), "stops");
+        for (version, expected) in [("2.22.3", "stops"), (CHECKS_SLASH, "NCCL ignores it: a range is ADDRESS/LENGTH")] {
+            assert_eq!(outcome(range("10.0.0.0", &Version::parse(version).unwrap())), expected, "{version}");
+        }
     }
 }

@@ -117,6 +117,7 @@ mod tests {
             ("^=lo", "-"),
             ("eth0,,eth1,", "-"),
             ("eth0.100", "-"),
+            ("abcdefghijklmno", "-"),
             ("e", "NCCL ignores a value of one character"),
             ("^", "NCCL ignores a value of one character"),
             ("^=", "stops: it excludes every interface"),

@@ -197,9 +197,13 @@ mod tests {
         for (value, list) in [("0,1,2", true), ("0x3,,4", true), ("0-3", false), ("0, 1", true), ("all", false)] {
             assert_eq!(is_read(processors(value)), list, "{value}");
         }
-        for (value, six) in
-            [("1 2 3 4 5 6", true), ("1 2 3 4 5", false), ("1,2,3,4,5,6", false), ("1 2 3 4 5 6 7", false)]
-        {
+        for (value, six) in [
+            ("1 2 3 4 5 6", true),
+            ("1 2 3 4 5", false),
+            ("1,2,3,4,5,6", false),
+            ("1 2 3 4 5 6 7", false),
+            ("1 2 3 4 5 6 x", false),
+        ] {
             assert_eq!(is_read(thresholds(value)), six, "{value}");
         }
         for (value, flag) in [("0", true), ("1", true), ("true", false), ("", false), ("01", false)] {
