@@ -25,7 +25,8 @@ class Paths(unittest.TestCase):
         ends = {"/".join(parts[start:]) for path in tracked.stdout.split() if (self.ROOT / path).exists()
                 for parts in [path.split("/")] for start in range(len(parts))}
         folders = {"/".join(parts[:end]) for path in ends for parts in [path.split("/")] for end in range(1, len(parts))}
-        texts = [self.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Cargo.toml")]
+        texts = [self.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Cargo.toml", "rules/tables/README.md")]
+        texts += sorted((self.ROOT / "crates").glob("*/README.md"))
         named = r"`((?:src|crates|tests|docs|rules|scripts|fuzz|fixtures|packages)/[a-z0-9_./-]+|[a-z_]+/[a-z0-9_/]+\.(?:rs|py|yaml))`"
         found = [(text.name, path) for text in texts + sorted((self.ROOT / "docs").glob("*.md")) for path in re.findall(named, text.read_text())]
         self.assertGreater(len(found), 50)

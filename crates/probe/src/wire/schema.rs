@@ -19,7 +19,7 @@ use super::what_if::WhatIfBody;
 use super::{KIND, PartBody, StepBody};
 
 const DESCRIPTION: &str = "wire.py describes the lines. The body of a result is the $def named after its step; the body of a \
-                           part is the $def part. This schema is generated from the types in src/probe/wire.";
+                           part is the $def part. This schema is generated from the types in crates/probe/src/wire.";
 
 /// The schema of one line. Bodies are `$defs`: the body of a result is named after its step, the body of a part is
 /// `part`.

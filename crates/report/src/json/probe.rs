@@ -28,7 +28,7 @@ pub(super) struct ProbeJson {
     steps: Vec<ProbeStep>,
 }
 
-/// One step of a probe. The probe program's schema, src/probe/payload/events.schema.json, describes the bodies.
+/// One step of a probe. The probe program's schema, crates/probe/src/payload/events.schema.json, describes the bodies.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct ProbeStep {
     /// Name of the step.
