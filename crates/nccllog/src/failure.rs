@@ -1,0 +1,106 @@
+//! What ends a job: the table `failures.yaml`.
+
+use std::sync::LazyLock;
+
+use regex::RegexSet;
+use serde::{Deserialize, Serialize};
+
+/// The kind of a connection to an address that only the host of the address reaches.
+pub(super) const ADDRESS: &str = "address";
+/// The kind of an exception that no row of the table has.
+pub(super) const EXCEPTION: &str = "python";
+/// The kind of a warning of NCCL that no row of the table has.
+pub(super) const WARNING: &str = "warning";
+
+/// What a failure says of its cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The process's own error, which no other process causes.
+    Own,
+    /// A launcher's report of a process that was killed, which is printed after what followed from it.
+    Reported,
+    /// A connection between two processes fails.
+    Network,
+    /// The process waits for another one, or loses it.
+    Waiting,
+    /// Matters only where something failed: a warning, or a connection that is tried again.
+    Doubtful,
+    /// Says that something failed, and not what.
+    Summary,
+    /// A warning that does not end a job.
+    Harmless,
+}
+
+/// A failure in a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kind, as in the table, or `python` for an exception and `warning` for a warning of NCCL that the table lacks.
+    pub kind: String,
+    /// What it says of its cause.
+    pub role: Role,
+    /// The message, without prefixes.
+    pub message: String,
+    /// The rank, if the log says it.
+    pub rank: Option<u32>,
+    /// The host, if the log says it.
+    pub host: Option<String>,
+    /// The log, and the number of the line in it.
+    pub at: String,
+    /// Further lines of the same kind.
+    pub more: u64,
+    /// Ranks of these lines.
+    pub more_ranks: Vec<u32>,
+}
+
+/// A row of the table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FailureRow {
+    pub(super) kind: String,
+    pub(super) role: Role,
+    regex: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    examples: Vec<String>,
+    #[expect(dead_code, reason = "for readers of the table")]
+    source: String,
+}
+
+struct FailureTable {
+    rows: Vec<FailureRow>,
+    set: RegexSet,
+}
+
+#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
+static TABLE: LazyLock<FailureTable> = LazyLock::new(|| {
+    let rows: Vec<FailureRow> =
+        serde_yaml::from_str(include_str!("../tables/failures.yaml")).expect("a table that parses");
+    let set = RegexSet::new(rows.iter().map(|row| &row.regex)).expect("patterns that parse");
+    FailureTable { rows, set }
+});
+
+/// The row of a message.
+pub(super) fn failure_of(message: &str) -> Option<&'static FailureRow> {
+    TABLE.rows.get(TABLE.set.matches(message).iter().next()?)
+}
+
+/// The kinds of failures that can be causes.
+pub fn failure_kinds() -> impl Iterator<Item = &'static str> {
+    let rows = TABLE.rows.iter().filter(|row| row.role != Role::Harmless).map(|row| &*row.kind);
+    rows.chain([ADDRESS, EXCEPTION, WARNING])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_finds_its_examples() {
+        for row in &TABLE.rows {
+            for example in &row.examples {
+                let found = failure_of(example).map(|row| &row.kind);
+                assert_eq!(found, Some(&row.kind), "{example}");
+            }
+        }
+    }
+}

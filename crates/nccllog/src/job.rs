@@ -1,0 +1,409 @@
+//! The story of a job: its hosts, ranks and communicators, what each host used, and what failed first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+use super::log::NcclLog;
+use super::origin::{NcclMessage, Origin, Time, nccl_messages, split_prefixes, unwrap_json};
+use super::text::{Lines, TextError};
+
+mod bandwidth;
+mod cause;
+mod events;
+mod watchdog;
+
+use bandwidth::Bandwidth;
+use events::{Author, Events, Place};
+use watchdog::Watchdogs;
+
+/// Processes of one job that are told apart.
+const MOST_PROCESSES: usize = 1 << 16;
+
+/// What the logs of a job show.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Job {
+    /// Names of the logs.
+    pub logs: Vec<String>,
+    /// Number of lines.
+    pub lines: u64,
+    /// Number of NCCL's lines among them.
+    pub nccl_lines: u64,
+    /// The hosts, by name.
+    pub hosts: Vec<HostStory>,
+    /// Ranks of the largest communicator that have started it.
+    pub started: Vec<u32>,
+    /// Ranks of the largest communicator that have completed its start.
+    pub completed: Vec<u32>,
+    /// Number of ranks of the largest communicator.
+    pub ranks: Option<u32>,
+    /// Hosts that NCCL counts.
+    pub nodes: Option<u32>,
+    /// Bus bandwidth that nccl-tests printed for the largest size, with the size.
+    pub busbw: Option<String>,
+    /// Where that bandwidth falls to less than half of what a smaller size reached.
+    pub busbw_drop: Option<String>,
+    /// Wrong values that nccl-tests found, with the size.
+    pub wrong_values: Option<String>,
+    /// A library whose lines look like NCCL's, and are not.
+    pub other_library: Option<String>,
+    /// The failures, the likeliest cause first. Each has happened, if not for another's sake.
+    pub causes: Vec<Failure>,
+    /// What follows from them.
+    pub consequences: Vec<Failure>,
+}
+
+/// What the logs of a job show of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostStory {
+    /// The host, as NCCL names it.
+    pub name: String,
+    /// Number of processes.
+    pub processes: usize,
+    /// Their ranks in the largest communicator.
+    pub ranks: Vec<u32>,
+    /// Releases of NCCL.
+    pub nccl: BTreeSet<String>,
+    /// What NCCL's lines of all of its processes show together.
+    pub log: NcclLog,
+}
+
+/// Reads the logs of a job, or of several that ran one after the other.
+#[derive(Debug, Default)]
+pub struct JobReader {
+    logs: Vec<String>,
+    processes: Vec<Process>,
+    /// Indices of processes by their number on their host.
+    by_pid: BTreeMap<u32, Vec<usize>>,
+    runs: Vec<Run>,
+    /// The run that lines without a known process belong to.
+    current: usize,
+}
+
+/// One start of all ranks.
+#[derive(Debug, Default)]
+struct Run {
+    lines: u64,
+    nccl_lines: u64,
+    /// The ranks that have started a communicator, with its size and the host.
+    started: BTreeSet<Start>,
+    /// What the line of a release shows that has no prefix; rank 0 prints it.
+    bare: NcclLog,
+    bandwidth: Bandwidth,
+    other_library: Option<&'static str>,
+    events: Events,
+    watchdogs: Watchdogs,
+}
+
+/// A rank's first communicator: the host, the GPU, the rank and the number of ranks.
+type Start = (String, String, u32, u32);
+
+/// A process that uses NCCL.
+#[derive(Debug)]
+struct Process {
+    host: String,
+    pid: u32,
+    run: usize,
+    log: NcclLog,
+    communicators: BTreeMap<String, Communicator>,
+}
+
+/// A communicator of a process.
+#[derive(Debug)]
+struct Communicator {
+    /// The bus ID of the GPU.
+    bus: String,
+    rank: u32,
+    ranks: u32,
+    is_complete: bool,
+}
+
+#[expect(clippy::expect_used, reason = "constant patterns, which a test compiles")]
+static INIT: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) .*busId (?P<bus>[0-9a-f]+).*- Init (?P<what>START|COMPLETE)";
+    Regex::new(pattern).expect("a pattern that parses")
+});
+
+impl JobReader {
+    /// Reads one log to its end.
+    pub fn read(&mut self, name: &str, source: impl BufRead) -> Result<(), TextError> {
+        let log = self.logs.len();
+        self.logs.push(name.to_owned());
+        self.current = 0;
+        let mut lines = Lines::new(source);
+        while let Some(line) = lines.next_line()? {
+            let place = Place { log, line: line.number };
+            self.run(self.current).lines += 1;
+            match unwrap_json(line.text) {
+                Some((text, host)) => text.lines().for_each(|text| self.add_line(text, host.as_deref(), place)),
+                None => self.add_line(line.text, None, place),
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, index: usize) -> &mut Run {
+        if self.runs.len() <= index {
+            self.runs.resize_with(index + 1, Run::default);
+        }
+        #[expect(clippy::indexing_slicing, reason = "the run was just made, if it was not there")]
+        &mut self.runs[index]
+    }
+
+    fn add_line(&mut self, line: &str, collected_from: Option<&str>, place: Place) {
+        let mut has_message = false;
+        for message in nccl_messages(line) {
+            has_message = true;
+            self.add_message(&message, place);
+        }
+        if has_message {
+            return;
+        }
+        let run = self.run(self.current);
+        if run.bandwidth.add(line) {
+            return;
+        }
+        if run.events.may_matter(line) || line.contains("NCCL version") {
+            let (origin, text) = split_prefixes(line);
+            let origin = Origin { host: origin.host.or(collected_from), ..origin };
+            run.other_library = run.other_library.or_else(|| other_library(line));
+            run.bare.add_message(text);
+            run.watchdogs.add(text, origin.rank);
+            run.events.add_line(line, text, &origin, place);
+        }
+    }
+
+    fn add_message(&mut self, message: &NcclMessage<'_>, place: Place) {
+        let Some(index) = self.process(message) else { return };
+        let Some(process) = self.processes.get_mut(index) else { return };
+        process.log.add_message(message.text);
+        if message.text.contains("- Init ")
+            && let Some(start) = process.add_init(message.text)
+        {
+            self.assign_run(index, start);
+        }
+        let Some(process) = self.processes.get(index) else { return };
+        let author = Author { host: &process.host, pid: process.pid, rank: process.rank() };
+        let run = process.run;
+        let Some(run) = self.runs.get_mut(run) else { return };
+        run.nccl_lines += 1;
+        if let Some(warning) = message.text.strip_prefix("NCCL WARN ") {
+            run.events.add_warning(warning.trim(), author, Time::find(message.before), place);
+        } else if let Some(retry) = message.text.strip_prefix("NCCL INFO ").filter(|text| text.contains(", retrying ("))
+        {
+            run.events.add_retry(retry, author, place);
+        } else if is_return(message.text) {
+            run.events.add_return(author);
+        }
+    }
+
+    /// The process that wrote a message.
+    fn process(&mut self, message: &NcclMessage<'_>) -> Option<usize> {
+        // Where two processes write at once, a host may follow a cut message without a space.
+        let is_glued = !(message.before.trim().is_empty() || message.before.trim_end().ends_with([']', ')', ':', '|']));
+        let is_author = |process: &Process| {
+            process.host == message.host || is_glued && message.host.ends_with(process.host.as_str())
+        };
+        let known = self.by_pid.get(&message.pid).into_iter().flatten().copied();
+        if let Some(index) = { known }.rfind(|index| self.processes.get(*index).is_some_and(is_author)) {
+            return Some(index);
+        }
+        let index = self.processes.len();
+        if index >= MOST_PROCESSES {
+            return None;
+        }
+        self.run(self.current);
+        self.by_pid.entry(message.pid).or_default().push(index);
+        self.processes.push(Process {
+            host: message.host.to_owned(),
+            pid: message.pid,
+            run: self.current,
+            log: NcclLog::default(),
+            communicators: BTreeMap::new(),
+        });
+        Some(index)
+    }
+
+    /// Moves a process that starts its first communicator to the next run, if another process was that rank on that GPU: a job
+    /// was started again.
+    fn assign_run(&mut self, index: usize, start: Start) {
+        let Some(run) = self.processes.get(index).map(|process| process.run) else { return };
+        if self.run(run).started.insert(start.clone()) {
+            return;
+        }
+        let next = run + 1;
+        self.run(next).started.insert(start);
+        self.current = next;
+        let is_new = |(at, process): &(usize, &mut Process)| {
+            *at == index || process.run == run && process.communicators.is_empty()
+        };
+        self.processes.iter_mut().enumerate().filter(is_new).for_each(|(_, process)| process.run = next);
+    }
+
+    /// The story of each run.
+    pub fn finish(mut self) -> Vec<Job> {
+        self.run(0);
+        let (logs, processes) = (self.logs, self.processes);
+        let story = |(index, run): (usize, Run)| {
+            let processes: Vec<&Process> = processes.iter().filter(|process| process.run == index).collect();
+            run.story(&processes, &logs)
+        };
+        self.runs.into_iter().enumerate().map(story).collect()
+    }
+}
+
+impl Run {
+    fn story(self, processes: &[&Process], logs: &[String]) -> Job {
+        let ranks = processes.iter().filter_map(|process| Some(process.largest()?.ranks)).max();
+        let of_largest = |is_counted: fn(&Communicator) -> bool| {
+            let communicators = processes.iter().filter_map(|process| process.largest());
+            let ranks_of = communicators.filter(|own| Some(own.ranks) == ranks && is_counted(own)).map(|own| own.rank);
+            ranks_of.collect::<BTreeSet<u32>>().into_iter().collect::<Vec<u32>>()
+        };
+        let mut job = Job {
+            logs: logs.to_vec(),
+            lines: self.lines,
+            nccl_lines: self.nccl_lines,
+            hosts: hosts(processes, &self.bare),
+            started: of_largest(|_| true),
+            completed: of_largest(|communicator| communicator.is_complete),
+            ranks,
+            nodes: processes.iter().filter_map(|process| process.log.nodes).max(),
+            busbw: self.bandwidth.at_largest(),
+            busbw_drop: self.bandwidth.drop(),
+            wrong_values: self.bandwidth.wrong(),
+            other_library: self.other_library.map(str::to_owned),
+            ..Job::default()
+        };
+        let mut events = self.events;
+        if let Some(message) = shared_gpu(processes) {
+            events.add_derived("gpu_shared", &message);
+        }
+        cause::find(&mut job, events, &self.watchdogs);
+        job
+    }
+}
+
+/// Ranks of one communicator that start on the same GPU of a host, which NCCL refuses.
+fn shared_gpu(processes: &[&Process]) -> Option<String> {
+    let mut users: BTreeMap<(&str, &str, u32), BTreeSet<u32>> = BTreeMap::new();
+    for process in processes {
+        let Some(own) = process.largest() else { continue };
+        users.entry((&process.host, &own.bus, own.ranks)).or_default().insert(own.rank);
+    }
+    let ((host, bus, _), users) = users.into_iter().find(|(_, users)| users.len() > 1)?;
+    Some(format!("{} on {host} start on the GPU {bus}", ranks(&users.into_iter().collect::<Vec<_>>())))
+}
+
+/// The hosts of processes, in the order of their ranks and names.
+fn hosts(processes: &[&Process], bare: &NcclLog) -> Vec<HostStory> {
+    let mut hosts: BTreeMap<&str, HostStory> = BTreeMap::new();
+    for process in processes {
+        let host = hosts.entry(&process.host).or_default();
+        host.name.clone_from(&process.host);
+        host.processes += 1;
+        host.ranks.extend(process.rank());
+        host.nccl.extend(process.log.version.clone());
+        host.log.merge(&process.log);
+    }
+    let mut hosts: Vec<HostStory> = hosts.into_values().collect();
+    // The line without a prefix is rank 0's.
+    if let (Some(first), Some(version)) = (hosts.iter_mut().find(|host| host.nccl.is_empty()), &bare.version) {
+        first.nccl.insert(version.clone());
+        first.log.cuda = first.log.cuda.take().or_else(|| bare.cuda.clone());
+    }
+    for host in &mut hosts {
+        host.ranks.sort_unstable();
+    }
+    hosts
+}
+
+impl Process {
+    /// The largest communicator, in which the rank is the job's.
+    fn largest(&self) -> Option<&Communicator> {
+        self.communicators.values().max_by_key(|communicator| communicator.ranks)
+    }
+
+    fn rank(&self) -> Option<u32> {
+        Some(self.largest()?.rank)
+    }
+
+    /// Adds the start of a communicator, or its end. Returns the start if it is the first communicator's.
+    fn add_init(&mut self, text: &str) -> Option<Start> {
+        let captures = INIT.captures(text)?;
+        let number = |name| captures.name(name)?.as_str().parse().ok();
+        let (rank, ranks) = (number("rank")?, number("ranks")?);
+        let is_first = self.communicators.is_empty();
+        let communicator = self.communicators.entry(captures["comm"].to_owned()).or_insert_with(|| Communicator {
+            bus: captures["bus"].to_owned(),
+            rank,
+            ranks,
+            is_complete: false,
+        });
+        communicator.is_complete |= &captures["what"] == "COMPLETE";
+        is_first.then(|| (self.host.clone(), captures["bus"].to_owned(), rank, ranks))
+    }
+}
+
+/// Returns true for a line of the stack through which an error returns: `transport/shm.cc:551 -> 2`.
+fn is_return(text: &str) -> bool {
+    text.split_once(" -> ").is_some_and(|(place, code)| {
+        place.rsplit_once(':').is_some_and(|(file, _)| [".cc", ".h", ".cu"].iter().any(|end| file.ends_with(end)))
+            && code.starts_with(|first: char| ('1'..='6').contains(&first))
+    })
+}
+
+/// The library of a line that is not NCCL's, although it may look so.
+fn other_library(line: &str) -> Option<&'static str> {
+    let libraries = [
+        ("RCCL version", "RCCL"),
+        (" CCOM ", "AWS Neuron's collectives"),
+        ("oneCCL", "oneCCL"),
+        ("|CCL_", "oneCCL"),
+        ("HCCL", "HCCL"),
+    ];
+    libraries.iter().find(|(sign, _)| line.contains(sign)).map(|(_, library)| *library)
+}
+
+/// Ranks for people: `rank 3`, `ranks 0-3, 7`.
+pub fn ranks(ranks: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for rank in ranks {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*rank) => *last = *rank,
+            _ => ranges.push((*rank, *rank)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let texts: Vec<String> = ranges.iter().map(range).collect();
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, texts.join(", "))
+}
+
+/// Returns true for an interface that reaches no other host, by the names that container engines, networks of Kubernetes and
+/// private networks give.
+pub fn is_virtual(interface: &str) -> bool {
+    let prefixes = [
+        "docker",
+        "br-",
+        "veth",
+        "virbr",
+        "cni",
+        "flannel",
+        "cali",
+        "cilium",
+        "lxc",
+        "podman",
+        "dummy",
+        "kube-",
+        "nodelocaldns",
+        "pod-id-link",
+        "tailscale",
+    ];
+    interface == "lo" || prefixes.iter().any(|prefix| interface.starts_with(prefix))
+}

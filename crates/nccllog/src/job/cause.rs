@@ -1,0 +1,103 @@
+//! What failed first, and what follows from it.
+
+use std::cmp::Ordering;
+
+use super::events::{CONNECT, Event, Events};
+use super::watchdog::Watchdogs;
+use super::{Job, is_virtual};
+use crate::failure::{ADDRESS, EXCEPTION, Failure, Role};
+
+/// Finds the causes of a failed job among its events.
+pub(super) fn find(job: &mut Job, events: Events, watchdogs: &Watchdogs) {
+    let mut events: Vec<Event> = events.all.into_iter().filter(|event| event.role != Role::Harmless).collect();
+    if !events.iter().any(|event| event.role != Role::Doubtful) {
+        return;
+    }
+    for event in &mut events {
+        name_unreachable_address(event, job);
+    }
+    events.extend(collectives_that_differ(&events, watchdogs));
+    events.sort_by(|one, other| match (one.is_before(other), other.is_before(one)) {
+        (true, _) => Ordering::Less,
+        (_, true) => Ordering::Greater,
+        _ => one.place.cmp(&other.place),
+    });
+    let decisive = [Role::Own, Role::Reported, Role::Network, Role::Waiting, Role::Doubtful, Role::Summary];
+    let is_decisive = |role: &&Role| events.iter().any(|event| event.role == **role && !follows(event, &events));
+    let Some(role) = decisive.iter().find(is_decisive) else { return };
+    let (causes, consequences): (Vec<&Event>, Vec<&Event>) =
+        events.iter().partition(|event| event.role == *role && !follows(event, &events));
+    let failures = |events: &[&Event]| events.iter().map(|event| failure(event, &job.logs)).collect::<Vec<_>>();
+    (job.causes, job.consequences) = (failures(&causes), failures(&consequences));
+}
+
+fn failure(event: &Event, logs: &[String]) -> Failure {
+    Failure {
+        kind: event.kind.clone(),
+        role: event.role,
+        message: event.message.clone(),
+        rank: event.rank,
+        host: event.host.clone(),
+        at: logs.get(event.place.log).map_or_else(String::new, |log| format!("{log}:{}", event.place.line)),
+        more: event.more,
+        more_ranks: event.more_ranks.iter().copied().collect(),
+    }
+}
+
+/// Returns true if an event is known to follow from another one.
+fn follows(event: &Event, events: &[Event]) -> bool {
+    let mut earlier = events.iter().filter(|other| other.is_before(event));
+    match event.role {
+        Role::Own if event.kind == EXCEPTION => {
+            let is_specific = |other: &Event| other.role == Role::Own && other.kind != EXCEPTION;
+            events.iter().any(is_specific) || earlier.any(|other| other.role != Role::Summary)
+        }
+        // A specific error is a cause wherever a log has it, because processes do not print in the order of what happens. What a
+        // process reports after its first error follows from that.
+        Role::Own => {
+            earlier.any(|other| other.role == Role::Own && other.is_of_same_process(event) && other.kind != event.kind)
+        }
+        Role::Reported | Role::Network => {
+            earlier.any(|other| other.role == event.role && other.is_of_same_process(event))
+        }
+        Role::Waiting | Role::Doubtful | Role::Summary | Role::Harmless => {
+            earlier.any(|other| other.role == event.role)
+        }
+    }
+}
+
+/// Gives a failed connection another kind, if its address can be reached only on the host that announces it.
+fn name_unreachable_address(event: &mut Event, job: &Job) {
+    if event.kind != CONNECT {
+        return;
+    }
+    let Some(address) = address_in(&event.message) else { return };
+    let interfaces: Vec<(&String, &String)> = job.hosts.iter().flat_map(|host| &host.log.addresses).collect();
+    let is_announced_by_several =
+        job.hosts.iter().filter(|host| host.log.addresses.values().any(|own| own == address)).count() > 1;
+    let is_on_virtual = interfaces.iter().any(|(interface, own)| own.as_str() == address && is_virtual(interface));
+    if is_announced_by_several || is_on_virtual || address.starts_with("169.254.") || address.starts_with("fe80:") {
+        ADDRESS.clone_into(&mut event.kind);
+        event.role = Role::Own;
+    }
+}
+
+/// The address in `connect to 192.0.2.1<4000> returned …`.
+fn address_in(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("onnect to ")?;
+    Some(rest.split_once('<')?.0)
+}
+
+/// An event where the ranks of a group wait for different collectives.
+fn collectives_that_differ(events: &[Event], watchdogs: &Watchdogs) -> Option<Event> {
+    let message = watchdogs.different()?;
+    let timeout = events.iter().find(|event| event.kind == "watchdog")?;
+    Some(Event {
+        kind: "collectives_differ".to_owned(),
+        role: Role::Own,
+        message,
+        rank: None,
+        host: None,
+        ..timeout.clone()
+    })
+}
