@@ -22,6 +22,7 @@
 //! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
 //!   command line is built on it.
+//! - [`job`] reads the logs of a job, and makes facts of what they show.
 //! - [`audit`] judges thousands of images with many workers, which share a [`store`].
 //!
 //! # Example
@@ -51,6 +52,7 @@ pub mod check;
 #[doc(hidden)]
 pub mod cli;
 pub mod doctor;
+pub mod job;
 pub mod sandbox;
 mod shipped;
 

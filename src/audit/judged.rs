@@ -163,7 +163,7 @@ fn finding(judgement: &Judgement<'_>, host: Option<&str>, image: &Image) -> Opti
     let Outcome::Fail(found) = &judgement.outcome else { return None };
     let index = |site: &Site| match site {
         Site::File { layer, .. } => Some(*layer),
-        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
+        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
     };
     let layer = found.at.iter().filter_map(index).max().and_then(|index| image.summary.layers.get(index));
     Some(ItemFinding {

@@ -224,7 +224,7 @@ fn by_hand(rule: &Rule) -> String {
 fn variable(site: &Site) -> Option<&str> {
     match site {
         Site::Config(key) => key.strip_prefix("Env "),
-        Site::File { .. } | Site::Launch { .. } | Site::Probe(_) => None,
+        Site::File { .. } | Site::Launch { .. } | Site::Log { .. } | Site::Probe(_) => None,
     }
 }
 

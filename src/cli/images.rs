@@ -12,6 +12,7 @@ use facts::FactInputs;
 use facts::explain::explain;
 use image::{Image, Request};
 use judge::policy::Baseline;
+use judge::rules::Rule;
 use judge::{Rulebook, Verdict};
 use model::{Environment, cause, conceal, open_named};
 use rootfs::listing;
@@ -129,7 +130,7 @@ fn problems(request: &Request, images: &[Image], check: &Check<'_>) -> Baseline 
 
 /// Loads the rules of a check, without those about a run, which the bytes of an image cannot answer.
 pub(super) fn rulebook(plan: &ImagesPlan) -> Result<Rulebook, CliError> {
-    Ok(plan.rulebook.open()?.only(|rule| !rule.is_of_run()))
+    Ok(plan.rulebook.open()?.only(Rule::is_of_image))
 }
 
 /// Shows an image as the plan requires.

@@ -13,6 +13,7 @@ mod host;
 mod images;
 mod interrupt;
 mod loading;
+mod log;
 mod output;
 mod output_file;
 mod plan;
@@ -104,6 +105,8 @@ enum CliError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
+    Log(#[from] crate::job::LogError),
+    #[error(transparent)]
     Hosts(#[from] HostsError),
     #[error(transparent)]
     Rulebook(#[from] RulebookError),
@@ -125,6 +128,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
+        Command::Log(asked) => log::log(&asked, environment),
         Command::Explain(asked) => explain::explain(&asked, environment),
         Command::Check(command) if command.fix => fix::fix(*command, environment),
         Command::Check(command) => images::check(*command, environment),

@@ -10,8 +10,8 @@ use crate::machine::{Class, Fabric, Nic};
 use model::{Arch, Fact, ImagePath, Value, Version};
 
 use super::records::{
-    ArrangementResult, ClosedDevice, CompatPackage, FailedStep, LibraryFile, NcclCopy, NcclPlugin, SkippedStep,
-    VariableSetting, VariantResult,
+    ArrangementResult, ClosedDevice, CompatPackage, FailedStep, JobHost, LibraryFile, NcclCopy, NcclPlugin,
+    SkippedStep, VariableSetting, VariantResult,
 };
 use super::value::{CodeLists, FactType, Groups};
 use super::words::{GpuDirect, GpuSupport, Installer, Linkage, RdmaOrigin};
@@ -38,6 +38,16 @@ impl Definition {
     /// Returns true when only running the image, in a probe, provides the fact.
     pub fn is_of_run(&self) -> bool {
         self.name.starts_with("run.")
+    }
+
+    /// Returns true when only the log of a job provides the fact.
+    pub fn is_of_job(&self) -> bool {
+        self.name.starts_with("job.")
+    }
+
+    /// Returns true when the image's bytes, its launch or a host provide the fact.
+    pub fn is_of_image(&self) -> bool {
+        !self.is_of_run() && !self.is_of_job()
     }
 
     /// Describes the expected values: the type, or the list of words.
@@ -440,5 +450,29 @@ keys! {
     RUN_REFERENCE "run.has_reference" bool, "True when --reference names the recording of a reference run";
     RUN_UNEXPECTED "run.unexpected" Vec<String>, "Facts that differ from the file of --expect";
     RUN_WORSE "run.worse_than_reference" Vec<String>, "Results that are slower than the recording of --reference, or that use other transports";
+    JOB_LINES "job.lines" i64, "Number of lines in the logs of the job; all facts of a job are absent without a log";
+    JOB_FAILED "job.failed" bool, "True when the logs show a failure";
+    JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";
+    JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";
+    JOB_CONSEQUENCES "job.consequences" BTreeMap<String, String>, "Failures that follow from those of job.causes, by kind";
+    JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), transports (between ranks), init (seconds of the slowest communicator)";
+    JOB_SEVERAL_HOSTS "job.several_hosts" bool, "True when ranks of the job run on several hosts";
+    JOB_RANKS "job.ranks" i64, "Number of ranks of the largest communicator";
+    JOB_NODES "job.nodes" i64, "Number of hosts that NCCL counted";
+    JOB_MISCOUNTED "job.miscounted_hosts" String, "Number of hosts that NCCL counted, if it is greater than the number of names that hosts have in the logs of all ranks";
+    JOB_NETWORKS "job.networks" Vec<String>, "Networks that NCCL used: IB, Socket, a plugin";
+    JOB_RDMA_MEANT "job.rdma_meant" Vec<String>, "What shows that the job was to use RDMA: a setting, a plugin, devices that NCCL found on a host";
+    JOB_RDMA_REFUSED "job.rdma_refused" Vec<String>, "Why NCCL used no RDMA, in its words, by host";
+    JOB_DIFFERENCES "job.differences" Vec<String>, "What differs between the hosts and must not: the release of NCCL, the network, settings that all ranks need";
+    JOB_VIRTUAL_INTERFACES "job.virtual_interfaces" Vec<String>, "Interfaces that NCCL uses and that reach no other host: bridges and virtual interfaces by their name, link-local addresses";
+    JOB_SHARED_ADDRESSES "job.shared_addresses" Vec<String>, "Addresses that several hosts announce as their own";
+    JOB_GPU_DIRECT_OFF "job.gpu_direct_off" Vec<String>, "RDMA devices without GPUDirect RDMA, by host";
+    JOB_THROUGH_MEMORY "job.through_memory" Vec<String>, "Pairs of ranks of one host that exchange data through host memory";
+    JOB_IGNORED_SETTINGS "job.ignored_settings" Vec<String>, "Settings that NCCL found and does not use";
+    JOB_UNSTARTED "job.unstarted" String, "Ranks of the largest communicator of which the logs have no start, although others started and none completed it";
+    JOB_UNCOMPLETED "job.uncompleted" String, "Ranks that started the largest communicator and did not complete it";
+    JOB_BUSBW "job.busbw" String, "Bus bandwidth that nccl-tests printed for the largest size";
+    JOB_BUSBW_DROP "job.busbw_drop" String, "Where the bus bandwidth of nccl-tests falls to less than half of what a smaller size reached";
+    JOB_WRONG_VALUES "job.wrong_values" String, "Wrong values that nccl-tests found, with the size";
     RUN_WHAT_IF "run.what_if" Vec<VariantResult>, "Effect of other variables: variables, size, ratio (of speed), differs (yes, no), error";
 }

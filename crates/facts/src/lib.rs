@@ -103,7 +103,7 @@ impl Facts {
     pub fn collect(world: &FactInputs<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
-        for key in KEYS.iter().filter(|key| !key.is_of_run()) {
+        for key in KEYS.iter().filter(|key| key.is_of_image()) {
             facts.set_owed(key, true);
         }
         for produce in PRODUCERS {
@@ -120,8 +120,9 @@ impl Facts {
     /// Makes every fact unknown that depends on files of the image. A layer with unknown content may have replaced any
     /// of them.
     fn forget_files(&mut self, gap: &Gap) {
-        let depends =
-            |key: &&'static Definition| !key.is_of_run() && !host::is_of_host(key) && !image::FROM_CONFIG.contains(key);
+        let depends = |key: &&'static Definition| {
+            key.is_of_image() && !host::is_of_host(key) && !image::FROM_CONFIG.contains(key)
+        };
         for key in KEYS.iter().copied().filter(depends) {
             self.insert_value(key, Fact::Unknown(gap.clone()));
         }

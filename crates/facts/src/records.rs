@@ -217,3 +217,35 @@ mod tests {
         assert_eq!(SkippedStep::from_value(Value::from("why")), None);
     }
 }
+
+record! {
+    /// A host of a job, as its log shows it.
+    JobHost {
+        /// The host, as NCCL names it.
+        name,
+        /// Its ranks in the largest communicator.
+        ranks,
+        /// Releases of NCCL.
+        nccl,
+        /// The CUDA release that NCCL was built with.
+        cuda,
+        /// The CUDA release that the driver supports.
+        driver_cuda,
+        /// The network that NCCL used.
+        network,
+        /// Plugins that NCCL loaded.
+        plugins,
+        /// The interface of the bootstrap, with its address.
+        bootstrap,
+        /// Interfaces of the socket transport.
+        sockets,
+        /// RDMA devices.
+        devices,
+        /// RDMA devices with GPUDirect RDMA.
+        gpu_direct,
+        /// Transports between ranks.
+        transports,
+        /// Seconds of the start of the slowest communicator, with its parts.
+        init,
+    }
+}

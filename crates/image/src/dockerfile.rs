@@ -98,7 +98,7 @@ impl Dockerfile {
         match site {
             Site::File { layer, .. } => self.made(*layer, image),
             Site::Config(key) => self.line_of(key),
-            Site::Probe(_) | Site::Launch { .. } => None,
+            Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
         }
     }
 

@@ -21,7 +21,7 @@ pub fn step(site: &Site, image: &ImageSummary) -> Option<String> {
             let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
             image.empty_steps.iter().rev().chain(layers.rev()).find_map(|step| sets(&tidy(step), key))
         }
-        Site::Launch { .. } | Site::Probe(_) => None,
+        Site::Launch { .. } | Site::Log { .. } | Site::Probe(_) => None,
     }
 }
 

@@ -210,6 +210,15 @@ pub enum Site {
         /// Name of the variable.
         variable: String,
     },
+    /// A line of a job's log.
+    Log {
+        /// Name of the log as the user wrote it.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The entry of the fact that it shows.
+        entry: String,
+    },
 }
 
 impl fmt::Display for Site {
@@ -221,6 +230,7 @@ impl fmt::Display for Site {
             Self::Probe(step) => write!(f, "probe, {step}"),
             Self::Launch { file, line: Some(line), variable } => write!(f, "{file}, line {line} ({variable})"),
             Self::Launch { file, line: None, variable } => write!(f, "{file} ({variable})"),
+            Self::Log { file, line, .. } => write!(f, "{file}:{line}"),
         }
     }
 }

@@ -113,7 +113,7 @@ fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
     let text = |site: &Site| {
         let layer = match site {
             Site::File { layer, .. } => Some(history::layer(*layer, image)),
-            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
+            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
         };
         let step = history::step(site, image).map(|step| short(&step, LONGEST_STEP));
         let parts = [Some(short(&site.to_string(), LONGEST)), layer, step];

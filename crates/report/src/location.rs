@@ -68,6 +68,7 @@ fn pseudo_path(site: &Site) -> String {
         Site::Config(key) => format!("image/config/{}", key.replace(' ', "/")),
         Site::Probe(step) => format!("image/probe/{step}"),
         Site::Launch { variable, .. } => format!("launch/{variable}"),
+        Site::Log { entry, .. } => format!("log/{entry}"),
     };
     let path = short(&path, LONGEST);
     relative(&path).unwrap_or_else(|| "image".to_owned())

@@ -168,7 +168,7 @@ impl Survey {
                     (image.layers.get(*layer).and_then(LayerSummary::name).map(ToString::to_string), step)
                 }
                 Site::Config(_) => (step, None),
-                Site::Probe(_) | Site::Launch { .. } => (None, None),
+                Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => (None, None),
             };
             if let Some(name) = name {
                 let layer = self.layers.entry(name).or_default();

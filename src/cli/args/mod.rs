@@ -68,6 +68,8 @@ pub(super) enum Command {
     /// Judge thousands of images with many workers: plan, run, merge, compare
     #[command(subcommand)]
     Audit(Box<AuditCommand>),
+    /// Read the logs of a job: what it used, what failed first, and why
+    Log(LogArgs),
     /// Explain a rule, a fact, a variable, a topic or an error message
     Explain(ExplainArgs),
     /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host`
@@ -313,6 +315,36 @@ pub(super) struct ExplainArgs {
     pub(super) what: Vec<String>,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
+}
+
+const LOG_EXAMPLES: &str = "\
+Examples:
+  ncclcheck log train.log
+  ncclcheck log rank-*.log.gz
+  kubectl logs --prefix -l job-name=train | ncclcheck log -
+  ncclcheck log --format html=job.html slurm-4711.out";
+
+#[derive(Debug, Args)]
+#[command(
+    mut_args = short_help(&["profile", "config", "format", "output", "verbose"]),
+    after_help = sections(&[LOG_EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[EXIT, LOG_EXAMPLES]),
+)]
+pub(super) struct LogArgs {
+    /// Logs of one job, of all ranks or of each, plain or compressed with gzip; - is standard input
+    ///
+    /// A log is what the job prints: NCCL's lines (NCCL_DEBUG=INFO), and those of PyTorch, the launcher and the scheduler, with the
+    /// prefixes of torchrun, srun, mpirun, kubectl, Docker Compose, Ray and log collectors.
+    #[arg(required = true, value_name = "LOG")]
+    pub(super) logs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) fail_on: FailOnArg,
+    #[command(flatten)]
+    pub(super) incomplete: IncompleteArg,
+    #[command(flatten)]
+    pub(super) rulebook: RulebookArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
 }
 
 const REPORT_EXAMPLES: &str = "\

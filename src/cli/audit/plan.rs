@@ -17,6 +17,7 @@ use crate::cli::{CliError, ExitStatus, output, say};
 use image::source::AccessOptions;
 use image::survey::survey;
 use image::{PlatformChoice, Request};
+use judge::rules::Rule;
 use layer::cache::ScanCache;
 use model::document::{read_text, read_text_from};
 use model::{Environment, Limits, counted};
@@ -39,7 +40,7 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
         limits: limits.clone(),
     };
     let source = asked.rulebook.read(&options)?;
-    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
+    let rulebook = source.open()?.only(Rule::is_of_image);
     let rules = AuditRules::of(&rulebook, &source.identity(), asked.host, asked.fail_on, &limits);
     let again = asked.again.as_deref().map(|run| AuditRun::open(&store, Some(run))).transpose()?;
     let mut items = again.as_ref().map(AuditRun::all_items).transpose()?.unwrap_or_default();

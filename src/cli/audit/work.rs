@@ -14,6 +14,7 @@ use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
 use image::source::AccessOptions;
 use image::{PlatformChoice, Request};
+use judge::rules::Rule;
 use model::{Environment, counted};
 
 /// Environment variable with `off` or the URL of the shared cache.
@@ -60,7 +61,7 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     needs.store(&store, environment).cache(&cache, environment).files(source.folders()).temporary(&limits);
     needs.enter(environment);
     let run = super::open(&store, &asked.store)?;
-    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
+    let rulebook = source.open()?.only(Rule::is_of_image);
     let planned = &run.plan.rules;
     let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
     planned.require(&own)?;

@@ -106,7 +106,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let owners = plan::owners(&judging)?;
     let expected = plan::expected(&judging)?;
     let options = options(environment);
-    let rulebook = plan.rulebook.open()?;
+    let rulebook = plan.rulebook.open()?.only(|rule| !rule.is_of_job());
     plan.spare_images(steps.record.as_deref())?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let terminal = Terminal::new(plan.verbosity);

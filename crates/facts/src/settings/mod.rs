@@ -75,7 +75,7 @@ impl Settings {
         let is_read = |setting: &&Setting| match &setting.site {
             Site::Config(_) => true,
             Site::File { .. } => self.files.is_of(&setting.site),
-            Site::Launch { .. } | Site::Probe(_) => false,
+            Site::Launch { .. } | Site::Probe(_) | Site::Log { .. } => false,
         };
         // What a script of the image sets replaces what the launch gave it.
         let (scripted, others): (Vec<&Setting>, Vec<&Setting>) =

@@ -108,6 +108,16 @@ impl Rule {
     pub fn is_of_run(&self) -> bool {
         self.id.starts_with("runtime/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_run))
     }
+
+    /// Returns true if the rule judges the log of a job.
+    pub fn is_of_job(&self) -> bool {
+        self.id.starts_with("job/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_job))
+    }
+
+    /// Returns true if the rule judges an image, its launch or a host.
+    pub fn is_of_image(&self) -> bool {
+        !self.is_of_run() && !self.is_of_job()
+    }
 }
 
 impl Evidence {
@@ -116,6 +126,7 @@ impl Evidence {
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
             (Some(entry), Site::Launch { variable, .. }) => variable == entry,
+            (Some(entry), Site::Log { entry: own, .. }) => own == entry,
             (Some(entry), Site::File { within: Some(within), .. }) => within.rsplit(' ').next() == Some(entry),
             (Some(_), Site::File { .. } | Site::Probe(_)) => false,
             (None, _) => true,

@@ -180,5 +180,6 @@ fn place(site: &Site) -> String {
         Site::Config(key) => format!("config {key}"),
         Site::Probe(step) => format!("probe {step}"),
         Site::Launch { variable, .. } => format!("launch {variable}"),
+        Site::Log { entry, .. } => format!("log {entry}"),
     }
 }

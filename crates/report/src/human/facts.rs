@@ -161,7 +161,7 @@ fn sites(at: &[Site], image: &ImageSummary, page: &mut Page<'_>) -> io::Result<(
     at.iter().try_for_each(|place| {
         let text = match place {
             Site::File { layer, .. } => format!("{place}, {}", history::layer(*layer, image)),
-            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => place.to_string(),
+            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => place.to_string(),
         };
         page.row(4, label("at"), 8, &text)
     })

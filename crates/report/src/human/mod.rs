@@ -5,6 +5,7 @@ mod doctor;
 mod facts;
 mod findings;
 mod hosts;
+mod job;
 mod judgements;
 mod machine;
 pub(super) mod overview;
@@ -23,6 +24,7 @@ use super::survey::RowState;
 use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::offer::Offer;
+use ::facts::key;
 use ::facts::machine::Record;
 use judge::across_hosts;
 use judge::rules::Judgement;
@@ -61,7 +63,8 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     let mut page = Page::new(out, style);
     headline(report, reports, &mut page)?;
     page.blank()?;
-    if !report.image.layers.is_empty() || report.probe.is_none() {
+    let is_of_job = report.facts.get(key::JOB_LINES).value().is_some();
+    if !report.image.layers.is_empty() || report.probe.is_none() && !is_of_job {
         overview::image(report.image, style.verbose, &mut page)?;
     }
     match report.judgements {
@@ -112,9 +115,11 @@ pub(super) fn finish(collection: &Collection, style: &Style, out: &mut dyn Write
 fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let image = report.image;
     let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
-    let layers = match report.probe {
-        Some(probe) => counted(probe.steps.len(), "step", "steps"),
-        None => counted(image.layers.len(), "layer", "layers"),
+    let lines = report.facts.get(key::JOB_LINES).value().and_then(|lines| usize::try_from(*lines).ok());
+    let layers = match (report.probe, lines) {
+        (Some(probe), _) => counted(probe.steps.len(), "step", "steps"),
+        (None, Some(lines)) => counted(lines, "line", "lines"),
+        (None, None) => counted(image.layers.len(), "layer", "layers"),
     };
     let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
     let hosts = match (report.host, reports.len()) {

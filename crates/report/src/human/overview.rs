@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::job;
 use super::page::{Page, label};
 use crate::provenance;
 use facts::Facts;
@@ -33,6 +34,9 @@ pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
 
 /// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
+    if facts.get(key::JOB_LINES).value().is_some() {
+        return job::rows(facts);
+    }
     let mut rows: Vec<_> = start(facts).into_iter().map(|text| ("start", text)).collect();
     // A subject that does not import torch has no row about it.
     let subject = facts.get(key::SUBJECT_NAME).value();

@@ -41,6 +41,6 @@ pub(super) fn write(
 fn layer_of(site: &Site) -> Option<usize> {
     match site {
         Site::File { layer, .. } => Some(*layer),
-        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
+        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
     }
 }

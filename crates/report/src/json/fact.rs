@@ -75,6 +75,15 @@ pub(super) enum SiteJson {
         /// Name of the variable.
         variable: String,
     },
+    /// A line of a job's log.
+    Log {
+        /// A log as the user named it.
+        log: String,
+        /// The line, from 1.
+        line: u64,
+        /// The entry of the fact that it shows.
+        entry: String,
+    },
 }
 
 impl FactJson {
@@ -115,6 +124,7 @@ impl SiteJson {
             Site::Launch { file, line, variable } => {
                 Self::Launch { launch: file.clone(), line: *line, variable: variable.clone() }
             }
+            Site::Log { file, line, entry } => Self::Log { log: file.clone(), line: *line, entry: entry.clone() },
         }
     }
 }
@@ -126,6 +136,7 @@ impl From<SiteJson> for Site {
             SiteJson::Config { config, .. } => Self::Config(config),
             SiteJson::Probe { probe } => Self::Probe(probe),
             SiteJson::Launch { launch, line, variable } => Self::Launch { file: launch, line, variable },
+            SiteJson::Log { log, line, entry } => Self::Log { file: log, line, entry },
         }
     }
 }

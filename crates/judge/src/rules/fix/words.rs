@@ -175,7 +175,7 @@ fn place(site: &Site) -> Option<String> {
             Some(format!("{line} of {path}"))
         }
         Site::File { path, within: None, .. } => Some(path.to_string()),
-        Site::Probe(_) => None,
+        Site::Probe(_) | Site::Log { .. } => None,
     }
 }
 
@@ -185,7 +185,7 @@ fn variable(site: &Site) -> Option<&str> {
         Site::Config(key) => key.strip_prefix("Env "),
         Site::Launch { variable, .. } => Some(variable),
         Site::File { within: Some(within), .. } => within.rsplit_once(", ").map(|(_, name)| name),
-        Site::File { within: None, .. } | Site::Probe(_) => None,
+        Site::File { within: None, .. } | Site::Probe(_) | Site::Log { .. } => None,
     }
 }
 
