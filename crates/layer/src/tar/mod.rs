@@ -203,7 +203,8 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         let Some(body) = &mut self.current else {
             return Ok(None);
         };
-        let mut want = body.stored;
+        let left = body.stored;
+        let mut want = left;
         if body.sparse {
             while body.extents.front().is_some_and(|extent| extent.length == 0) {
                 body.extents.pop_front();
@@ -212,16 +213,15 @@ impl<'l, R: TarInput> TarReader<'l, R> {
                 return Ok(None);
             };
             body.position = extent.offset;
-            want = extent.length.min(body.stored);
+            want = extent.length.min(left);
         }
         if want == 0 {
             return Ok(None);
         }
         let have = self.fill()?;
         if have == 0 {
-            let left = self.current.as_ref().map_or(0, |body| body.stored);
-            return Err(self
-                .fault(self.offset, malformed(format!("the stream ends {left} bytes before the end of the member"))));
+            let what = format!("the stream ends {left} bytes before the end of the member");
+            return Err(self.fault(self.offset, malformed(what)));
         }
         let Some(body) = &mut self.current else {
             return Ok(None);

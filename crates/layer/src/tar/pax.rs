@@ -64,9 +64,6 @@ impl Records {
 
     /// Verifies the records that engines parse: a layer with other values is refused.
     pub(super) fn verify(&self) -> Result<(), String> {
-        if self.pax.is_none() {
-            return Ok(());
-        }
         for key in ["uid", "gid", "size"] {
             self.number(key)?;
         }
@@ -149,11 +146,9 @@ impl Records {
 
 /// Key and value of the first record, and what follows it.
 fn record(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    /// A shorter record has no room for its parts.
-    const SHORTEST: usize = 5;
     let space = data.iter().position(|&b| b == b' ')?;
     let length: usize = std::str::from_utf8(data.get(..space)?).ok()?.parse().ok()?;
-    let (record, rest) = data.split_at_checked(length).filter(|_| length >= SHORTEST)?;
+    let (record, rest) = data.split_at_checked(length)?;
     let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
     let equals = record.iter().position(|&b| b == b'=').filter(|equals| *equals > 0)?;
     let key = record.get(..equals)?;
