@@ -205,5 +205,12 @@ mod tests {
         assert_eq!(name(b"ustar  \0", b"00000000000\x0000000000000\0"), "name");
         assert_eq!(name(b"ustar  \0", b"some/folder"), "some/folder/name");
         assert_eq!(name(b"ustar  \0", "gr\u{fc}n".as_bytes()), "name");
+        // The bytes behind the prefix are not part of it.
+        let star = [&[b'p'; 131][..], &[b'7'; 24], b"\0\0\0\0\0\0\0\0tar\0"].concat();
+        for (magic, bytes, length) in
+            [(b"ustar\x0000", &[b'p'; 156][..], 155), (b"ustar  \0", &[b'p'; 156], 155), (b"ustar\x0000", &star, 131)]
+        {
+            assert_eq!(name(magic, bytes), format!("{}/name", "p".repeat(length)));
+        }
     }
 }

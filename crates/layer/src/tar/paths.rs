@@ -120,6 +120,9 @@ mod tests {
         count((0..9).map(|number| format!("a/b/c/{number}")), &limits).unwrap();
         // The same three folders, in turn with others that exist.
         count((0..9).flat_map(|number| [format!("a/b/c/{number}"), "x".to_owned()]), &limits).unwrap();
+        // Folders that an entry has created do not count, nor does a folder twice.
+        let twice = ["a", "a/b/f", "a/c/f", "x", "a/b/g", "a/c/g", "a", "a/d/f"].map(ToOwned::to_owned);
+        count(twice, &limits).unwrap();
         let error = count((0..2).map(|number| format!("{number}/b/f")), &limits).unwrap_err();
         assert!(error.starts_with("4 folders that only the paths of their files name, the limit is 3"), "{error}");
     }

@@ -139,7 +139,7 @@ fn malformed_records_are_refused() {
         let error = error(&[member(b'x', "records", text.as_bytes()), file("a")]);
         assert!(error.ends_with("a PAX record is malformed"), "{text}: {error}");
     }
-    assert_eq!(paths(&[records(b'x', &[("path", "a=b=c")]), file("a")]), ["/a=b=c"]);
+    assert_eq!(paths(&[records(b'x', &[("a", ""), ("path", "a=b=c")]), file("a")]), ["/a=b=c"]);
     // Other values may be binary.
     assert_eq!(paths(&[records(b'x', &[("SCHILY.xattr.user.a", "\0")]), file("a")]), ["/a"]);
     for (key, value) in [("uid", "x"), ("gid", "1.5"), ("mtime", "x"), ("atime", "1.x"), ("ctime", ".5")] {
@@ -186,7 +186,7 @@ fn the_header_decides_the_type_of_a_member() {
     // These types have no content, whatever their header says.
     assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
     assert_eq!(kind(header(b'0', "folder/", 7), b"content"), (EntryKind::File, 7, true));
-    assert_eq!(kind(header(0, "folder/", 0), b""), (EntryKind::Directory, 0, false));
+    assert_eq!(kind(header(0, "folder/", 7), b"content"), (EntryKind::Directory, 0, true));
     for letter in [b'0', 0] {
         assert_eq!(kind(header(letter, "file", 7), b"content"), (EntryKind::File, 7, true), "{letter}");
     }
@@ -243,8 +243,14 @@ fn invalid_numeric_fields_are_named() {
         ("mtime", 136, b'0'),
         ("device major", 329, b'3'),
         ("device minor", 337, b'0'),
+        ("atime", 476, b'0'),
+        ("ctime", 488, b'0'),
     ] {
         let mut header = header(letter, "a", 0);
+        // Only the format of star has them.
+        if matches!(field, "atime" | "ctime") {
+            header.as_mut_bytes()[508..].copy_from_slice(b"tar\0");
+        }
         header.set_device_major(1).unwrap();
         header.set_device_minor(1).unwrap();
         header.as_mut_bytes()[at..at + 3].copy_from_slice(b"9x9");
@@ -371,10 +377,12 @@ fn limits_allow_their_own_value() {
     ] {
         assert!(read(&tar, &limits).unwrap_err().contains(&error), "{error}");
     }
+    let global = || records(b'g', &[("a", "b")]);
+    assert_eq!(read(&[global(), named("12345678")].concat(), &limits).unwrap().len(), 1);
     let both = [records(b'x', &[("path", "12345678")]), member(b'L', "long", b"x"), file("a")].concat();
     let error = read(&both, &limits).unwrap_err();
     assert!(error.contains(&format!("extended headers of {} bytes", size + 1)), "{error}");
-    let globals = [records(b'g', &[("a", "b")]), records(b'g', &[("a", "b")]), file("a")].concat();
+    let globals = [global(), global(), file("a")].concat();
     assert!(read(&globals, &limits).unwrap_err().contains("3 entries, the limit is 2"), "each counts as a member");
     let long = records(b'x', &[("path", &["n".repeat(150), "n".repeat(149)].join("/"))]);
     let error = read(&[long, file("a")].concat(), &Limits { paths: 43, ..Limits::default() }).unwrap_err();
@@ -409,13 +417,19 @@ fn the_content_of_a_sparse_file_lies_at_its_offsets() {
     // Without a map, a size alone means nothing.
     assert_eq!(one(&sparse("", "4", b"ab")), Ok(("/placeholder".to_owned(), "ab".to_owned())));
     assert_eq!(one(&sparse("0,0", "4", b"")), real("...."));
-    let old: String = [("offset", "1"), ("numbytes", "2"), ("offset", "5"), ("numbytes", "1")]
-        .iter()
-        .map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value))
-        .collect();
-    let old = old + &pax("GNU.sparse.size", "7") + &pax("GNU.sparse.name", "real") + &pax("GNU.sparse.numblocks", "2");
-    let old = [member(b'x', "records", old.as_bytes()), member(b'0', "placeholder", b"abc")].concat();
-    assert_eq!(one(&old), real(".ab..c."));
+    let old = |pairs: &[(&str, &str)]| {
+        let map: String = pairs.iter().map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value)).collect();
+        let rest = [("size", "7"), ("name", "real"), ("numblocks", "2")];
+        let rest: String = rest.iter().map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value)).collect();
+        [member(b'x', "records", (map + &rest).as_bytes()), member(b'0', "placeholder", b"abc")].concat()
+    };
+    assert_eq!(one(&old(&[("offset", "1"), ("numbytes", "2"), ("offset", "5"), ("numbytes", "1")])), real(".ab..c."));
+    for pairs in [
+        &[("numbytes", "1"), ("offset", "2"), ("offset", "5"), ("numbytes", "1")][..],
+        &[("offset", "1,2"), ("numbytes", "5,1")],
+    ] {
+        assert!(one(&old(pairs)).unwrap_err().ends_with("the sparse map is out of order"), "{pairs:?}");
+    }
     let version = [
         ("GNU.sparse.major", "1"),
         ("GNU.sparse.minor", "0"),
