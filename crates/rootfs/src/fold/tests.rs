@@ -255,17 +255,24 @@ fn modes_and_layers_are_those_of_the_last_description() {
 }
 
 #[test]
-fn a_hard_link_gives_its_file_another_mode() {
+fn a_hard_link_gives_its_file_another_mode_and_owner() {
     let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
     let scan = |entries: Vec<Entry>| Arc::new(LayerScan { entries, ..LayerScan::empty() });
-    let link = |path: &str, target: &str, mode| entry(path, EntryKind::Hardlink(target.into()), mode);
+    let seven = Some(FileOwner { user: 7, group: 7 });
+    let link = |path: &str, target: &str, mode| Entry {
+        owner: seven,
+        ..entry(path, EntryKind::Hardlink(target.into()), mode)
+    };
     let lower = scan(vec![entry("a", FILE, 0o600), link("b", "a", 0o640), entry("lower", FILE, 0o600)]);
     let upper = scan(vec![entry("l", symlink("a"), 0o777), link("m", "l", 0o600), link("n", "lower", 0o640)]);
     let rootfs = RootFs::fold(vec![lower, upper], &Limits::default());
-    let mode = |name: &[u8]| rootfs.node(rootfs.child(ROOT, name).unwrap()).mode;
-    assert_eq!((mode(b"a"), mode(b"b")), (0o640, 0o640));
-    assert_eq!(mode(b"m"), 0o777, "a link has no mode of its own");
-    assert_eq!(mode(b"lower"), 0o600, "no layer changes a lower file");
+    let described = |name: &[u8]| {
+        let id = rootfs.child(ROOT, name).unwrap();
+        (rootfs.node(id).mode, rootfs.owners[&id])
+    };
+    assert_eq!((described(b"a"), described(b"b")), ((0o640, seven), (0o640, seven)));
+    assert_eq!(described(b"m"), (0o777, None), "a link has no mode of its own");
+    assert_eq!(described(b"lower"), (0o600, None), "no layer changes a lower file");
 }
 
 #[test]

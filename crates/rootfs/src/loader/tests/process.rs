@@ -308,7 +308,10 @@ fn elements_of_a_search_path() {
     assert_eq!(find("/", None).unwrap(), "/libx.so: LD_LIBRARY_PATH /");
     assert_eq!(find("srv", Some("")).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH srv");
     assert_eq!(find("/none;/srv", None).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH /srv");
-    assert_eq!(find("srv", None).unwrap_err(), "'srv' is searched for in the working directory, which is unknown");
+    for (path, element) in [("srv", "srv"), (":/none", ".")] {
+        let why = format!("'{element}' is searched for in the working directory, which is unknown");
+        assert_eq!(find(path, None).unwrap_err(), why);
+    }
 }
 
 #[test]
@@ -423,6 +426,11 @@ fn every_look_is_recorded_with_its_end() {
             "/g/libx.so: Refused(\"file too short\")".to_owned(),
         ]
     );
+    // The header of a 32-bit file is shorter.
+    for (size, why) in [(51, "file too short"), (52, "invalid ELF header")] {
+        let steps = looks(vec![("a/libx.so", Other(size))], ElfInfo::bare(32, Endian::Little, 3), "/a");
+        assert_eq!(steps, [format!("/a/libx.so: Refused({why:?})")]);
+    }
 }
 
 #[test]
@@ -571,18 +579,24 @@ fn a_cache_that_cannot_be_read_makes_the_search_unknown() {
 
 #[test]
 fn steps_are_counted_up_to_a_limit() {
-    let count = |loader_steps| {
+    let count = |loader_steps, library_path: &str| {
         let files = glibc().into_iter().chain([app(&["liba.so"]), ("lib64/liba.so", plain(&[]))]);
         let entries: Vec<_> = files.collect();
         let mut rootfs = rootfs(entries);
         rootfs.loader_steps = loader_steps;
-        let loader = Rc::new(Loader::new(&rootfs, settings("")));
-        Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
+        let loader = Rc::new(Loader::new(&rootfs, settings(library_path)));
+        let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
+        process.bound("libnone.so", 0).map(drop).map_err(|gap| gap.why)
     };
-    // One name and one place.
-    assert_eq!(count(2), Ok(()));
-    let why = count(1).unwrap_err();
-    assert!(why.starts_with("2 lookups were made for one process, the limit is 1"), "{why}");
+    // The program needs one name and one place. The further name, which counts alone, has two places.
+    let thrice = "/none:/none:/none";
+    for (limit, library_path, lookups) in
+        [(1, "", Some(2)), (2, "", Some(3)), (3, "", None), (5, thrice, Some(6)), (6, thrice, None)]
+    {
+        let why = count(limit, library_path).err();
+        let expected = lookups.map(|made| format!("{made} lookups were made for one process, the limit is {limit} "));
+        assert_eq!(why.and_then(|why| Some(why.split_once('(')?.0.to_owned())), expected);
+    }
 }
 
 #[test]
