@@ -186,6 +186,11 @@ fn the_backend_decides_which_variables_of_torch_are_read() {
 
 #[test]
 fn values_that_cost_and_contradictions() {
+    let launch = |(name, value): (&str, &str)| Setting {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: name.to_owned() },
+    };
     let facts = facts_of(
         &[("etc/nccl.conf", "NCCL_IB_DISABLE=1\n")],
         &[
@@ -200,12 +205,14 @@ fn values_that_cost_and_contradictions() {
             ("NCCL_SOCKET_NTHREADS", "16"),
             ("NCCL_NSOCKS_PERTHREAD", "8"),
         ],
-        &[],
+        // The second one has a cost only in an image.
+        &[("TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"), ("TORCH_DIST_NAN_CHECK", "1")].map(launch),
     );
     // NCCL is unknown here, so its names are not judged; the others are.
     assert_eq!(
         listed(&facts, &key::ENV_COSTLY),
         [
+            "TORCH_NCCL_RETHROW_CUDA_ERRORS=0 (CUDA errors go unnoticed)",
             "TORCH_NCCL_BLOCKING_WAIT=1 (the CPU waits for every collective)",
             "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unnoticed)",
         ]

@@ -109,7 +109,7 @@ fn lines(text: &str) -> Vec<String> {
         let mut length = c.len_utf8();
         match (quote, c) {
             (_, '\\') => {
-                length += rest.get(length..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+                length = rest.char_indices().nth(2).map_or(rest.len(), |(third, _)| third);
                 // A line that is continued.
                 let escaped = rest.get(..length).unwrap_or_default();
                 line.push_str(if quote.is_none() && escaped.ends_with('\n') { " " } else { escaped });
@@ -188,6 +188,11 @@ mod tests {
             ),
             ("sys.path.insert(\n    0,  # first\n    '/x',\n)\n", vec![Insert(0, text("/x"))]),
             ("\"\"\"Text.\n\nsys.path.clear()\n\"\"\"\nimport torch\n", vec![]),
+            ("import sys, \\\n    torch\nsys.path.append('/x')\n", vec![]),
+            ("text = 'it\\'s # é'\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
+            ("text = \"\"\"a\"\"\"\"b\"\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
+            // From Python 3.12 on, a format string holds strings with its own quote; each line starts anew.
+            ("text = f\"{'\"'}\"\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
             ("text = 'a # b'  # sys.path.clear()\nprint(sys.path)\nif sys.path[0] == '/x': pass\n", vec![]),
             ("try:\n    import torch\nexcept ImportError:\n    sys.path.clear()\n", vec![]),
         ] {
