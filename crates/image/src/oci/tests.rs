@@ -387,6 +387,12 @@ fn an_image_is_selected_by_name_digest_or_position() {
         let error = select(selector).unwrap_err();
         assert!(error.ends_with(&format!("in the index; available: {available}")), "{error}");
     }
+    let pair = ["s390x", "riscv64"].map(|architecture| memory.entry(architecture));
+    let mut outer = memory.store(&index(&pair), INDEX);
+    outer["annotations"] = json!({REF_NAME: "outer"});
+    let other = Selector::Name("train".to_owned());
+    let found = memory.select(&index(&[outer]), Some(&other), &PlatformChoice::All, &Limits::default());
+    assert_eq!(found.unwrap_err(), "no image ':train' in the index; available: outer");
 }
 
 #[test]

@@ -162,12 +162,11 @@ fn key(bytes: &[u8], name: &Name) -> String {
     let registry = name.registry();
     let mut candidates = Vec::new();
     let mut scope = format!("{registry}/{}", name.repository());
-    while scope.len() > registry.len() {
+    while !scope.is_empty() {
         candidates.push(scope.clone());
         scope.truncate(scope.rfind('/').unwrap_or_default());
     }
     let hub = registry == "docker.io";
-    candidates.push(registry.to_owned());
     if hub {
         candidates.extend([DOCKER_HUB, "index.docker.io", "registry-1.docker.io"].map(str::to_owned));
     }
@@ -415,6 +414,19 @@ mod tests {
         assert_eq!(key_for(file, "debian"), DOCKER_HUB);
         assert_eq!(key_for(file, "other.io/debian"), "other.io");
         assert_eq!(key_for("{}", "debian"), "docker.io");
+    }
+
+    #[test]
+    fn a_helper_without_an_answer_is_an_error() {
+        for file in [r#"{"credHelpers": {"r.io": "a/b"}}"#, r#"{"credsStore": "a/b"}"#] {
+            let name = NAME.parse().unwrap();
+            let asked =
+                Login::default().look_into(Path::new("auth.json"), file.as_bytes(), &name, &Environment::default());
+            let expected =
+                "reading credentials from auth.json: the name of its credential helper is not the name of a program";
+            let error = asked.unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{file}: {error}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Backoff {
         if self.failures >= self.patience.retries {
             return None;
         }
-        let bound = self.patience.base.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        let bound = self.patience.base.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
         self.failures += 1;
         Some(asked.map_or_else(|| bound.mul_f64(random), |asked| asked.min(LONGEST)))
     }
