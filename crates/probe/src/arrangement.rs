@@ -243,7 +243,7 @@ pub(super) mod tests {
     fn limits_and_sizes_have_dockers_syntax() {
         assert_eq!("memlock=-1".parse::<Ulimit>().unwrap().to_string(), "memlock=-1:-1");
         assert_eq!("nofile=1024:4096".parse::<Ulimit>().unwrap().to_string(), "nofile=1024:4096");
-        for odd in ["memlock", "=1", "memlock=x", "memlock=-2", "memlock=1:"] {
+        for odd in ["memlock", "=1", "memlock=x", "memlock=-2", "memlock=1:", "memlock=1=2"] {
             assert!(odd.parse::<Ulimit>().is_err(), "{odd}");
         }
         for odd in ["memlock=-1:x", "memlock=1:-2", "memlock"] {

@@ -328,6 +328,7 @@ mod tests {
                 &via("P2P/CUMEM"),
                 &via("SHM/direct/direct"),
                 &nccl("vm:1:1 [0] NCCL WARN odd"),
+                &nccl("vm:1:1 [0] NCCL WARN other"),
                 DONE,
             ]),
         ];
