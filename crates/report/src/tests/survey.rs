@@ -24,6 +24,8 @@ fn shown(format: Format, width: usize) -> String {
 
 #[test]
 fn a_narrow_table() {
+    // Both ends of an image's reference are shown, and more of the second.
+    assert!(shown(Format::Table, 60).contains("  regis…0/ml/bad:1\n"));
     let text = shown(Format::Table, 80);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!(text);
