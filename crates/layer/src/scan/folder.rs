@@ -205,7 +205,23 @@ impl FileContent for FolderFile<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
+    use model::{Limits, NoProgress, Progress as _};
+    use unpack::pipe::Cancel;
+
     use super::*;
+
+    #[test]
+    fn a_file_of_two_names_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        std::fs::write(&one, "content").unwrap();
+        std::fs::hard_link(&one, &other).unwrap();
+        let (limits, cancel, meter) = (Limits::default(), Cancel::default(), NoProgress.begin("layer", None));
+        let jobs = TreeJobs { threads: NonZeroUsize::MIN, limits: &limits, meter: &*meter, cancel: &cancel };
+        assert_eq!(scan_folder(folder.path(), jobs).unwrap().unpacked, 7);
+    }
 
     #[test]
     fn folders_of_one_mount_share_its_id_and_other_mounts_do_not() {
