@@ -209,6 +209,7 @@ fn uv_runs_in_the_environment_of_a_project() {
     for (command, expected) in [
         (&["uv", "run", "--project", "/srv/job", "a.py"][..], "/srv/job/.venv/bin/python /app/a.py"),
         (&["uv", "run", "--directory", "/srv/job", "a.py"], "/srv/job/.venv/bin/python /srv/job/a.py"),
+        (&["uv", "run", "--project", "/srv/job", "python", "a.py"], "/srv/job/.venv/bin/python /app/a.py"),
         (&["uv", "run", "a.py"], "unknown: uv run creates or chooses the project's environment when it runs"),
     ] {
         let config = config(&[("PATH", "/usr/bin")], &[], command);

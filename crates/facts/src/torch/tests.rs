@@ -95,6 +95,13 @@ fn an_extension_of_another_python_is_not_found() {
 }
 
 #[test]
+fn what_has_torchs_name_and_is_not_pytorch_is_not_followed() {
+    let other = |code| renamed(image(code), "torch/version.py", "torch/other.py");
+    let why = format!("unknown: /{SITE}/torch/__init__.py is not PyTorch, and what its import does is not followed");
+    assert_eq!(error(&other("import os\n")), (why, false));
+}
+
+#[test]
 fn a_missing_or_old_module_fails_the_import() {
     let missing = renamed(image(CHECK), "typing_extensions.py", "other.py");
     let missing = renamed(missing, "typing_extensions-4.16.0.dist-info", "other-1.dist-info");
