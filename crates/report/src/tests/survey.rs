@@ -52,6 +52,20 @@ fn the_only_image_has_no_table() {
 }
 
 #[test]
+fn a_line_parts_the_table_from_reports_before_it() {
+    let shown = |collection: &Collection| {
+        let mut out = Vec::new();
+        Format::Human.finish(collection, &style(80, false), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert!(shown(&run()).starts_with("\nverdict  "));
+    let mut missing = Collection::new(Format::ALL, None);
+    missing.miss("a", "no such image");
+    missing.miss("b", "no such image");
+    assert!(shown(&missing).starts_with("verdict  "));
+}
+
+#[test]
 fn csv_has_a_record_for_each_image() {
     insta::assert_snapshot!(shown(Format::Csv, 80).replace('\r', ""));
 }
