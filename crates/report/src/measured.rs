@@ -369,6 +369,10 @@ mod tests {
         ] {
             assert!(texts[0].contains(part), "{part}: {}", texts[0]);
         }
+        let (texts, _) = shown("h100-x2/init-hangs", &[Format::Markdown]);
+        for part in ["**ranks of collectives**", "running, communicator"] {
+            assert!(texts[0].contains(part), "{part}: {}", texts[0]);
+        }
     }
 
     /// A label says what a text is: no row of versions has a Boolean.

@@ -324,6 +324,12 @@ fn check(facts: &Facts, style: &Style) -> String {
     rendered(&image(), facts, Some(&rules()), Format::Human, style)
 }
 
+#[test]
+fn the_page_of_a_rule_names_the_release_that_brought_it() {
+    let page = crate::pages::rule(rules().get("env/debug-on").unwrap());
+    assert!(page.contains("**. Since 0.1.\n"), "{page}");
+}
+
 /// The report of an inspection, for people.
 fn inspect(facts: &Facts, style: &Style) -> String {
     rendered(&image(), facts, None, Format::Human, style)
