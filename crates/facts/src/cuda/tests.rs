@@ -54,7 +54,10 @@ fn one_unreadable_library_hides_no_other() {
     // What is known to be missing is missing, whatever a third has.
     let cu = format!("{PACKAGE}/lib/libtorch_cuda.so.1");
     let known = [(torch.as_str(), Some(&["sm_80"][..])), (&more, None), (&cu, Some(&["sm_90"]))];
-    assert_eq!(texts(&facts(&known))[2], "sm_90");
+    let known = facts(&known);
+    assert_eq!(texts(&known)[2], "sm_90");
+    let sites = known.view(&key::CUDA_NOT_IN_NCCL).sites();
+    assert_eq!(sites.last().map(ToString::to_string), Some(format!("/{cu}")));
     // NCCL's own code decides about every architecture.
     let [_, _, missing] = texts(&facts(&[(&torch, None), (&more, Some(&["sm_80"]))]));
     assert_eq!(missing, format!("unknown: {torch}: damaged"));

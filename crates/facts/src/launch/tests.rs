@@ -212,6 +212,8 @@ fn what_a_script_takes_from_elsewhere_is_noted() {
 
 #[test]
 fn documents_of_other_launchers() {
+    let twice = "kind: Pod\nspec:\n  containers:\n    - env: &all [{name: NCCL_ALGO, value: Ring}]\n    - env: *all\n";
+    assert_eq!(settings(twice), ["NCCL_ALGO=Ring@4", "NCCL_ALGO=Ring@4"]);
     let sky = "num_nodes: 2\nenvs:\n  NCCL_ALGO: Ring\n  TOKEN:\nrun: |\n  export NCCL_PROTO=LL\n  torchrun train.py\n";
     assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
     let ray = "kind: RayJob\nspec:\n  runtimeEnvYAML: |\n    env_vars:\n      NCCL_ALGO: Tree\n";

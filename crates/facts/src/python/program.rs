@@ -192,7 +192,7 @@ mod tests {
             ("text = 'it\\'s # é'\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
             ("text = \"\"\"a\"\"\"\"b\"\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
             // From Python 3.12 on, a format string holds strings with its own quote; each line starts anew.
-            ("text = f\"{'\"'}\"\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
+            ("text = f\"{'\"'}\"\nsys.path.insert(0,\n    '/x')\n", vec![Insert(0, text("/x"))]),
             ("text = 'a # b'  # sys.path.clear()\nprint(sys.path)\nif sys.path[0] == '/x': pass\n", vec![]),
             ("try:\n    import torch\nexcept ImportError:\n    sys.path.clear()\n", vec![]),
         ] {

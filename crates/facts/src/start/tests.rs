@@ -109,6 +109,14 @@ fn commands_lead_to_the_python_that_runs() {
         (&[], &["/opt/venv/bin/serve", "--port", "1"], "/opt/venv/bin/python /opt/venv/bin/serve"),
         (&[], &["/app/env.py"], "/usr/bin/python3 /app/env.py"),
         (&[], &["env", "-u", "X", "PATH=/opt/venv/bin", "python", "-c", "1"], "/opt/venv/bin/python -c"),
+        (&[], &["python3.13t", "a.py"], "/usr/bin/python3.13t /app/a.py"),
+        (&[], &["python3", "--check-hash-based-pycs", "always", "a.py"], "/usr/bin/python3 /app/a.py"),
+        (&[], &["env", "PATH=/opt/venv/bin", "/usr/bin/env", "-vS", "python a.py"], "/opt/venv/bin/python /app/a.py"),
+        (
+            &[],
+            &["env", "PATH=/opt/venv/bin", "/usr/bin/env", "-iS", "python a.py"],
+            "unknown: the image's command: python is not a program of the image",
+        ),
         (&[], &["timeout", "-k", "5", "10", "python3", "-W", "ignore", "a.py"], "/usr/bin/python3 /app/a.py"),
         (&[], &["mpirun", "-np", "8", "-x", "PATH=/opt/venv/bin", "python", "a.py"], "/opt/venv/bin/python /app/a.py"),
         (&[], &["su", "-", "user", "-c", "/opt/venv/bin/python a.py"], "/opt/venv/bin/python /home/user/a.py"),
@@ -126,7 +134,7 @@ fn commands_lead_to_the_python_that_runs() {
     ] {
         let config = config(&[("PATH", "/usr/bin:/bin")], entrypoint, command);
         let mut files = VENV.to_vec();
-        files.push(("home/user", "/"));
+        files.extend([("home/user", "/"), ("usr/bin/python3.13t", "elf")]);
         assert_eq!(called(&files, &config), expected, "{entrypoint:?} {command:?}");
     }
 }
