@@ -1,4 +1,4 @@
-//! Known bugs of NCCL releases that later releases fix: the table `faults.yaml`.
+//! Known bugs of NCCL releases: the table `faults.yaml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -19,8 +19,10 @@ use super::super::{Context, Facts, key, settings};
 struct FaultRow {
     /// The first release that has it.
     since: String,
-    /// The first release without it.
-    fixed: String,
+    /// The first release without it; `None` if no release is known to fix it.
+    fixed: Option<String>,
+    /// The last release that is known to have it; only where `fixed` is `None`.
+    until: Option<String>,
     meets: Meets,
     /// The ELF machine of the library that the bug needs; `None` for any.
     machine: Option<u16>,
@@ -82,8 +84,10 @@ fn machine(context: &Context<'_>, facts: &Facts) -> Option<u16> {
 impl FaultRow {
     fn is_in(&self, version: &Version, build: NcclBuild) -> bool {
         let bound = |text: &str| Version::parse(text);
+        let before_fix = self.fixed.as_deref().and_then(bound).is_some_and(|end| *version < end);
+        let known_to_last = self.until.as_deref().and_then(bound).is_some_and(|last| *version <= last);
         bound(&self.since).is_some_and(|first| *version >= first)
-            && bound(&self.fixed).is_some_and(|end| *version < end)
+            && (before_fix || known_to_last)
             && self.linkage.is_none_or(|needed| build.linkage == Some(needed))
             && self.machine.is_none_or(|needed| build.machine == Some(needed))
     }
@@ -99,8 +103,12 @@ impl FaultRow {
 
     fn sentence(&self) -> String {
         let off = self.off.as_ref().filter(|off| off.contains('='));
-        let until = off.map_or(String::new(), |off| format!(" (workaround: {off})"));
-        format!("{}; fixed in {}{until}: {}", self.what, self.fixed, self.source)
+        let workaround = off.map_or(String::new(), |off| format!(" (workaround: {off})"));
+        let end = match &self.fixed {
+            Some(fixed) => format!("fixed in {fixed}"),
+            None => format!("not fixed as of {}", self.until.as_deref().unwrap_or_default()),
+        };
+        format!("{}; {end}{workaround}: {}", self.what, self.source)
     }
 }
 
@@ -120,8 +128,10 @@ mod tests {
         let texts: BTreeSet<&str> = TABLE.iter().map(|fault| fault.what.as_str()).collect();
         assert_eq!(texts.len(), TABLE.len(), "a fault is there twice");
         for fault in TABLE.iter() {
-            let [since, fixed] = [&fault.since, &fault.fixed].map(|text| Version::parse(text).unwrap());
-            assert!(since < fixed && fault.source.starts_with("https://"), "{fault:?}");
+            assert!(fault.fixed.is_some() != fault.until.is_some(), "{fault:?}");
+            let end = fault.fixed.as_ref().or(fault.until.as_ref()).unwrap();
+            let [since, end] = [&fault.since, end].map(|text| Version::parse(text).unwrap());
+            assert!(since < end && fault.source.starts_with("https://"), "{fault:?}");
             assert!(fault.linkage.is_none_or(|linkage| linkage == Linkage::Static), "{fault:?}");
             assert!(fault.machine.is_none_or(|machine| [X86_64, AARCH64].contains(&machine)), "{fault:?}");
         }
@@ -144,7 +154,7 @@ mod tests {
             of(version, NcclBuild { linkage: Some(linkage), machine: Some(X86_64) }, set)
         };
         let has = |faults: Vec<&str>, what: &str| faults.iter().any(|fault| fault.starts_with(what));
-        assert!(found("2.17.1", Linkage::Shared, &[]).is_empty() && found("2.31.2", Linkage::Static, &[]).is_empty());
+        assert!(found("2.2.13", Linkage::Shared, &[]).is_empty() && found("2.31.2", Linkage::Static, &[]).is_empty());
         for (version, set, expected) in [
             ("2.23.4", &[][..], false),
             ("2.24.3", &[], true),
@@ -158,6 +168,13 @@ mod tests {
                 has(found(version, Linkage::Shared, set), "in a Docker container"),
                 expected,
                 "{version} {set:?}"
+            );
+        }
+        for (version, expected) in [("2.26.2", false), ("2.26.3", true), ("2.30.7", true), ("2.31.2", false)] {
+            assert_eq!(
+                has(found(version, Linkage::Shared, &[]), "if the test of shared host memory"),
+                expected,
+                "{version}"
             );
         }
         for (linkage, expected) in [(Linkage::Shared, false), (Linkage::Static, true)] {
@@ -184,7 +201,10 @@ mod tests {
 
     #[test]
     fn a_sentence_names_the_release_and_the_workaround() {
-        let fault = TABLE.iter().find(|fault| fault.off.as_deref() == Some("NCCL_NVLS_ENABLE=0")).unwrap();
-        assert!(fault.sentence().contains("; fixed in 2.29.2 (workaround: NCCL_NVLS_ENABLE=0): https://"));
+        let sentence = |what: &str| TABLE.iter().find(|fault| fault.what.starts_with(what)).unwrap().sentence();
+        let fixed = sentence("a hang when NVLink SHARP");
+        assert!(fixed.contains("; fixed in 2.29.2 (workaround: NCCL_NVLS_ENABLE=0): https://"), "{fixed}");
+        let open = sentence("initialization fails with `too many XML nodes");
+        assert!(open.contains("; not fixed as of 2.30.7: https://"), "{open}");
     }
 }
