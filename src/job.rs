@@ -338,29 +338,30 @@ fn differences(job: &Job) -> Vec<String> {
         "NCCL_NVLS_ENABLE",
         "NCCL_CUMEM_HOST_ENABLE",
     ];
-    let mut found = Vec::new();
-    let mut compare = |what: &str, value: &dyn Fn(&HostStory) -> Option<String>| {
+    let compare = |what: &str, value: &dyn Fn(&HostStory) -> Option<String>| {
         let mut hosts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for host in &job.hosts {
             if let Some(value) = value(host) {
                 hosts.entry(value).or_default().push(&host.name);
             }
         }
-        if hosts.len() > 1 {
-            let texts: Vec<String> =
-                hosts.iter().map(|(value, hosts)| format!("{value} on {}", some_of(hosts))).collect();
-            found.push(format!("{what}: {}", texts.join("; ")));
-        }
+        let texts = || hosts.iter().map(|(value, hosts)| format!("{value} on {}", some_of(hosts))).collect::<Vec<_>>();
+        (hosts.len() > 1).then(|| format!("{what}: {}", texts().join("; ")))
     };
     let joined = |texts: &BTreeSet<String>| {
         Some(texts.iter().cloned().collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
     };
-    compare("NCCL", &|host| joined(&host.nccl));
-    compare("network", &|host| joined(&host.log.network));
+    let mut found: Vec<String> = compare("NCCL", &|host| joined(&host.nccl)).into_iter().collect();
+    if job.releases.len() > 1 {
+        found.extend(joined(&job.releases).map(|releases| format!("NCCL: {releases}, in lines that name no host")));
+    }
+    found.extend(compare("network", &|host| joined(&host.log.network)));
     let reports_settings = |host: &HostStory| !host.log.variables.is_empty();
     if job.hosts.iter().all(reports_settings) {
         for name in SAME {
-            compare(name, &|host| Some(host.log.variables.get(name).cloned().unwrap_or_else(|| "not set".to_owned())));
+            let value =
+                |host: &HostStory| host.log.variables.get(name).cloned().unwrap_or_else(|| "not set".to_owned());
+            found.extend(compare(name, &|host| Some(value(host))));
         }
     }
     found
@@ -379,6 +380,32 @@ fn some_of(hosts: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use judge::Rulebook;
+    use judge::rules::{Outcome, Rule};
+
+    use super::*;
+    use crate::check::Check;
+
+    /// The rules that fail for a log of the fixtures, with severity warning or error.
+    fn findings(name: &str) -> Vec<String> {
+        let rulebook = Rulebook::builtin(crate::shipped()).unwrap().only(Rule::is_of_job);
+        let jobs = read(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/logs").join(name)]).unwrap();
+        let rules = jobs.iter().flat_map(|job| {
+            let assessment = Check::new(&rulebook).assess(facts(job), None, &summary(job, None));
+            let judgements = assessment.judgements.unwrap_or_default();
+            let failed = judgements.into_iter().filter(|judgement| matches!(judgement.outcome, Outcome::Fail(_)));
+            failed.map(|judgement| judgement.rule.id.trim_start_matches("job/").to_owned()).collect::<Vec<_>>()
+        });
+        rules.collect()
+    }
+
+    #[test]
+    fn causes_of_logs() {
+        let expected = std::fs::read_to_string("fixtures/logs/expected.tsv").unwrap();
+        for line in expected.lines().filter(|line| !line.starts_with('#')) {
+            let (name, rules) = line.split_once('\t').unwrap();
+            assert_eq!(findings(name).join(" "), rules, "{name}");
+        }
+    }
 
     /// Every kind of failure has a rule, so that no cause goes without a finding.
     #[test]

@@ -34,6 +34,8 @@ pub struct Job {
     pub lines: u64,
     /// Number of NCCL's lines among them.
     pub nccl_lines: u64,
+    /// Releases of NCCL in lines that name no host, which rank 0 prints.
+    pub releases: BTreeSet<String>,
     /// The hosts, by name.
     pub hosts: Vec<HostStory>,
     /// Ranks of the largest communicator that have started it.
@@ -93,8 +95,8 @@ struct Run {
     nccl_lines: u64,
     /// The ranks that have started a communicator, with its size and the host.
     started: BTreeSet<Start>,
-    /// What the line of a release shows that has no prefix; rank 0 prints it.
-    bare: NcclLog,
+    /// Releases in lines without NCCL's prefix.
+    releases: BTreeSet<String>,
     bandwidth: Bandwidth,
     other_library: Option<&'static str>,
     events: Events,
@@ -104,11 +106,13 @@ struct Run {
 /// A rank's first communicator: the host, the GPU, the rank and the number of ranks.
 type Start = (String, String, u32, u32);
 
-/// A process that uses NCCL.
+/// A process that uses NCCL, with one of its GPUs.
 #[derive(Debug)]
 struct Process {
     host: String,
     pid: u32,
+    /// The GPU: one process may have a rank for each.
+    device: i32,
     run: usize,
     log: NcclLog,
     communicators: BTreeMap<String, Communicator>,
@@ -117,8 +121,8 @@ struct Process {
 /// A communicator of a process.
 #[derive(Debug)]
 struct Communicator {
-    /// The bus ID of the GPU.
-    bus: String,
+    /// The GPU, by its index and bus ID.
+    gpu: String,
     rank: u32,
     ranks: u32,
     is_complete: bool,
@@ -126,7 +130,7 @@ struct Communicator {
 
 #[expect(clippy::expect_used, reason = "constant patterns, which a test compiles")]
 static INIT: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) .*busId (?P<bus>[0-9a-f]+).*- Init (?P<what>START|COMPLETE)";
+    let pattern = r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) .*?(?P<gpu>(?:nvmlDev -?\d+ )?busId [0-9a-f]+).*- Init (?P<what>START|COMPLETE)";
     Regex::new(pattern).expect("a pattern that parses")
 });
 
@@ -173,7 +177,7 @@ impl JobReader {
             let (origin, text) = split_prefixes(line);
             let origin = Origin { host: origin.host.or(collected_from), ..origin };
             run.other_library = run.other_library.or_else(|| other_library(line));
-            run.bare.add_message(text);
+            run.releases.extend(NcclLog::read([text]).version);
             run.watchdogs.add(text, origin.rank);
             run.events.add_line(line, text, &origin, place);
         }
@@ -208,7 +212,8 @@ impl JobReader {
         // Where two processes write at once, a host may follow a cut message without a space.
         let is_glued = !(message.before.trim().is_empty() || message.before.trim_end().ends_with([']', ')', ':', '|']));
         let is_author = |process: &Process| {
-            process.host == message.host || is_glued && message.host.ends_with(process.host.as_str())
+            let is_of_host = process.host == message.host || is_glued && message.host.ends_with(process.host.as_str());
+            is_of_host && process.device == message.device
         };
         let known = self.by_pid.get(&message.pid).into_iter().flatten().copied();
         if let Some(index) = { known }.rfind(|index| self.processes.get(*index).is_some_and(is_author)) {
@@ -223,6 +228,7 @@ impl JobReader {
         self.processes.push(Process {
             host: message.host.to_owned(),
             pid: message.pid,
+            device: message.device,
             run: self.current,
             log: NcclLog::default(),
             communicators: BTreeMap::new(),
@@ -270,7 +276,8 @@ impl Run {
             logs: logs.to_vec(),
             lines: self.lines,
             nccl_lines: self.nccl_lines,
-            hosts: hosts(processes, &self.bare),
+            hosts: hosts(processes, &self.releases),
+            releases: self.releases,
             started: of_largest(|_| true),
             completed: of_largest(|communicator| communicator.is_complete),
             ranks,
@@ -295,14 +302,14 @@ fn shared_gpu(processes: &[&Process]) -> Option<String> {
     let mut users: BTreeMap<(&str, &str, u32), BTreeSet<u32>> = BTreeMap::new();
     for process in processes {
         let Some(own) = process.largest() else { continue };
-        users.entry((&process.host, &own.bus, own.ranks)).or_default().insert(own.rank);
+        users.entry((&process.host, &own.gpu, own.ranks)).or_default().insert(own.rank);
     }
-    let ((host, bus, _), users) = users.into_iter().find(|(_, users)| users.len() > 1)?;
-    Some(format!("{} on {host} start on the GPU {bus}", ranks(&users.into_iter().collect::<Vec<_>>())))
+    let ((host, gpu, _), users) = users.into_iter().find(|(_, users)| users.len() > 1)?;
+    Some(format!("{} on {host} start on one GPU ({gpu})", ranks(&users.into_iter().collect::<Vec<_>>())))
 }
 
 /// The hosts of processes, in the order of their ranks and names.
-fn hosts(processes: &[&Process], bare: &NcclLog) -> Vec<HostStory> {
+fn hosts(processes: &[&Process], releases: &BTreeSet<String>) -> Vec<HostStory> {
     let mut hosts: BTreeMap<&str, HostStory> = BTreeMap::new();
     for process in processes {
         let host = hosts.entry(&process.host).or_default();
@@ -313,10 +320,9 @@ fn hosts(processes: &[&Process], bare: &NcclLog) -> Vec<HostStory> {
         host.log.merge(&process.log);
     }
     let mut hosts: Vec<HostStory> = hosts.into_values().collect();
-    // The line without a prefix is rank 0's.
-    if let (Some(first), Some(version)) = (hosts.iter_mut().find(|host| host.nccl.is_empty()), &bare.version) {
-        first.nccl.insert(version.clone());
-        first.log.cuda = first.log.cuda.take().or_else(|| bare.cuda.clone());
+    // One release without a host is that of the only host, too.
+    if let ([host], true) = (&mut *hosts, releases.len() == 1) {
+        host.nccl.extend(releases.clone());
     }
     for host in &mut hosts {
         host.ranks.sort_unstable();
@@ -341,13 +347,13 @@ impl Process {
         let (rank, ranks) = (number("rank")?, number("ranks")?);
         let is_first = self.communicators.is_empty();
         let communicator = self.communicators.entry(captures["comm"].to_owned()).or_insert_with(|| Communicator {
-            bus: captures["bus"].to_owned(),
+            gpu: captures["gpu"].to_owned(),
             rank,
             ranks,
             is_complete: false,
         });
         communicator.is_complete |= &captures["what"] == "COMPLETE";
-        is_first.then(|| (self.host.clone(), captures["bus"].to_owned(), rank, ranks))
+        is_first.then(|| (self.host.clone(), captures["gpu"].to_owned(), rank, ranks))
     }
 }
 
