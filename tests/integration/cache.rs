@@ -213,7 +213,7 @@ fn damaged_entries_are_skipped_and_rewritten() {
         &|bytes| bytes[..bytes.len() - 1].to_vec(),
         &|bytes| bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == bytes.len() - 9)).collect(),
         &|bytes| [b"other", &bytes[5..]].concat(),
-        &|bytes| [&bytes[..8], &[2], &bytes[9..]].concat(),
+        &|bytes| [&bytes[..8], &[255], &bytes[9..]].concat(),
         // A valid entry under another key.
         &|bytes| whole.iter().find(|other| *other != bytes).unwrap().clone(),
     ];

@@ -3,16 +3,17 @@
 //! ```text
 //! magic        8 bytes   "ncclscan"
 //! form         4 bytes   version of the format, little-endian
-//! length       8 bytes   of the rest, little-endian
-//! SHA-256     32 bytes   of the rest
-//! rest                   Zstandard (RFC 8878): one head, then entries and findings, each in postcard's form
+//! head                   one Zstandard frame (RFC 8878), with its size and checksum
+//! body                   another one: entries and findings
 //! ```
+//!
+//! In the frames, each value has postcard's form.
 
 use std::io::{self, Read as _};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::scan::{Compression, LayerScan};
 use model::{Digest, Entry, EntryKind, Found, Gap};
@@ -22,18 +23,15 @@ use super::key::{ScanKey, Scanner};
 const MAGIC: &[u8; 8] = b"ncclscan";
 
 /// Version of the format.
-const FORM: u32 = 1;
-
-/// Size of the header, in bytes.
-const HEADER: usize = 8 + 4 + 8 + 32;
+const FORM: u32 = 2;
 
 /// Maximum size of a stored entry, in bytes. A layer with a million files takes about 20 MB.
 pub(super) const MOST_STORED: u64 = 64 << 20;
 
 /// Maximum size of an unpacked entry, in bytes.
-const MOST_UNPACKED: u64 = 256 << 20;
+const MOST_UNPACKED: usize = 256 << 20;
 
-/// More than the size of the head of an unpacked entry, in bytes: two digests and a few numbers.
+/// More than the size of an unpacked head, in bytes: two digests and a few numbers.
 const LONGEST_HEAD: u64 = 1 << 10;
 
 /// The default level of zstd. The programs of a release lack the compressors of higher levels.
@@ -82,29 +80,24 @@ pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
         entries: scan.entries.len() as u64,
         found: scan.found.len() as u64,
     };
-    let mut bytes = postcard::to_stdvec(&head).ok()?;
+    let mut body = Vec::new();
     for entry in &scan.entries {
-        bytes = postcard::to_extend(entry, bytes).ok()?;
+        body = postcard::to_extend(entry, body).ok()?;
     }
     for (index, found) in &scan.found {
-        bytes = postcard::to_extend(&(*index as u64, found), bytes).ok()?;
+        body = postcard::to_extend(&(*index as u64, found), body).ok()?;
     }
-    if bytes.len() as u64 > MOST_UNPACKED {
-        return None;
-    }
-    let rest = zstd::encode_all(&*bytes, LEVEL).ok()?;
-    let mut whole = Vec::with_capacity(HEADER + rest.len());
-    whole.extend(MAGIC);
-    whole.extend(FORM.to_le_bytes());
-    whole.extend((rest.len() as u64).to_le_bytes());
-    whole.extend(Sha256::digest(&rest));
-    whole.extend(rest);
-    (whole.len() as u64 <= MOST_STORED).then_some(whole)
+    let mut compressor = Compressor::new(LEVEL).ok()?;
+    compressor.include_checksum(true).ok()?;
+    let head = postcard::to_stdvec(&head).ok()?;
+    let frames = [compressor.compress(&head).ok()?, compressor.compress(&body).ok()?].concat();
+    let whole = [MAGIC, &FORM.to_le_bytes()[..], &frames].concat();
+    (head.len() + body.len() <= MOST_UNPACKED && whole.len() as u64 <= MOST_STORED).then_some(whole)
 }
 
 /// Decodes a scan if it belongs to this key.
 pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refused> {
-    let unpacked = unpack(rest(bytes)?)?;
+    let unpacked = unpack(bytes)?;
     let mut rest = Rest(&unpacked);
     let head: EntryHead = rest.next()?;
     if head.digest != key.blob.digest || head.size != key.blob.size || head.scanner != key.scanner().to_string() {
@@ -145,39 +138,34 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
 
 /// The size of the scanned blob, if the entry is the scan of the blob with this digest by this scanner.
 pub(super) fn size(bytes: &[u8], digest: &Digest, scanner: &Scanner) -> Result<u64, Refused> {
-    let decoder = zstd::stream::read::Decoder::with_buffer(rest(bytes)?).map_err(|_zstd| Refused::Damaged)?;
-    let mut start = Vec::new();
-    io::copy(&mut decoder.take(LONGEST_HEAD), &mut start).map_err(|_zstd| Refused::Damaged)?;
-    let head: EntryHead = Rest(&start).next()?;
+    let decoder = zstd::stream::read::Decoder::with_buffer(frames(bytes)?).map_err(|_zstd| Refused::Damaged)?;
+    let mut head = Vec::new();
+    io::copy(&mut decoder.single_frame().take(LONGEST_HEAD), &mut head).map_err(|_zstd| Refused::Damaged)?;
+    let head: EntryHead = Rest(&head).next()?;
     if head.digest != *digest || head.scanner != scanner.to_string() {
         return Err(Refused::OtherKey);
     }
     Ok(head.size)
 }
 
-/// Returns true if the checksum is right, whatever the content is.
+/// Returns true if the checksums are right, whatever the content is.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
-    rest(bytes).is_ok()
+    unpack(bytes).is_ok()
 }
 
-/// The part after the header, verified.
-fn rest(bytes: &[u8]) -> Result<&[u8], Refused> {
-    let (header, rest) = bytes.split_at_checked(HEADER).ok_or(Refused::Form)?;
-    let header = header.strip_prefix(MAGIC).and_then(|header| header.strip_prefix(&FORM.to_le_bytes()));
-    let (length, digest) = header.and_then(|header| header.split_at_checked(8)).ok_or(Refused::Form)?;
-    if length != (rest.len() as u64).to_le_bytes() || digest != &*Sha256::digest(rest) {
-        return Err(Refused::Damaged);
-    }
-    Ok(rest)
+/// The part after the header.
+fn frames(bytes: &[u8]) -> Result<&[u8], Refused> {
+    let frames = bytes.strip_prefix(MAGIC).and_then(|bytes| bytes.strip_prefix(&FORM.to_le_bytes()));
+    frames.ok_or(Refused::Form)
 }
 
-fn unpack(rest: &[u8]) -> Result<Vec<u8>, Refused> {
-    let decoder = zstd::stream::read::Decoder::with_buffer(rest).map_err(|_zstd| Refused::Damaged)?;
-    let mut bytes = Vec::new();
-    match io::copy(&mut decoder.take(MOST_UNPACKED + 1), &mut bytes) {
-        Ok(count) if count > MOST_UNPACKED => Err(Refused::TooLarge),
-        Ok(_) => Ok(bytes),
-        Err(_) => Err(Refused::Damaged),
+/// The content of all frames, if their checksums are right.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, Refused> {
+    let frames = frames(bytes)?;
+    match Decompressor::upper_bound(frames) {
+        Some(size) if size > MOST_UNPACKED => Err(Refused::TooLarge),
+        Some(size) => zstd::bulk::decompress(frames, size).map_err(|_zstd| Refused::Damaged),
+        None => Err(Refused::Damaged),
     }
 }
 
