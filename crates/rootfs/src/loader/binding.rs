@@ -12,8 +12,8 @@ use super::process::{LoadedObject, Process, Requester, Stop};
 
 /// Definitions that a lookup can find.
 struct SymbolScope<'p, 'a> {
-    /// The objects, those with the most symbols first: the order decides which definition is chosen, but not whether
-    /// one is found.
+    /// The objects, at first those with the most symbols, and then those with the most lookups in front: the order decides
+    /// which definition is chosen, but not whether one is found.
     exports: Vec<&'a SymbolExports>,
     objects: Vec<&'p LoadedObject<'a>>,
     /// Why the symbols of an object are unknown.
@@ -24,7 +24,7 @@ impl<'a> Process<'a> {
     /// Binds the references of the objects from `first` on, which belong to the search list of the program or of a
     /// dlopen call. Returns the loader's message about the first reference without a definition.
     pub(super) fn relocate(&mut self, first: usize, search_list: &[usize], is_lazy: bool) -> Result<(), Stop> {
-        let scope = self.scope(self.global.iter().chain(search_list).copied());
+        let mut scope = self.scope(self.global.iter().chain(search_list).copied());
         let is_lazy = is_lazy && !self.loader.settings.bind_now;
         let mut unread = None;
         for id in relocation_order(self, first, search_list) {
@@ -66,10 +66,13 @@ impl<'a> Process<'a> {
 }
 
 impl SymbolScope<'_, '_> {
-    fn has(&self, import: &SymbolImport<'_>) -> bool {
+    fn has(&mut self, import: &SymbolImport<'_>) -> bool {
         let keys = import.keys();
-        self.exports.iter().any(|exports| exports.fit(&keys))
-            || self.objects.iter().any(|object| driver::gives(object.elf, import.name))
+        if let Some(place) = self.exports.iter().position(|exports| exports.fit(&keys)) {
+            self.exports.swap(place, place / 2);
+            return true;
+        }
+        self.objects.iter().any(|object| driver::gives(object.elf, import.name))
     }
 }
 
