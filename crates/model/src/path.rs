@@ -62,23 +62,26 @@ impl ImagePath {
 
     /// Returns the last component; empty for the root.
     pub fn file_name(&self) -> &[u8] {
-        self.0.rsplit(|&b| b == b'/').next().unwrap_or_default()
+        self.split_name().1
+    }
+
+    /// Returns the bytes of the parent directory, and the last component.
+    pub fn split_name(&self) -> (&[u8], &[u8]) {
+        match memchr::memrchr(b'/', &self.0) {
+            Some(slash) => (self.0.get(..slash).unwrap_or_default(), self.0.get(slash + 1..).unwrap_or_default()),
+            None => (&[], &self.0),
+        }
     }
 
     /// Returns the parent directory; the root is its own parent.
     #[must_use]
     pub fn parent(&self) -> Self {
-        Self(self.parent_bytes().into())
+        Self(self.split_name().0.into())
     }
 
     /// Returns true if this is the [`Self::parent`] of `other`.
     pub fn is_parent_of(&self, other: &Self) -> bool {
-        *self.0 == *other.parent_bytes()
-    }
-
-    fn parent_bytes(&self) -> &[u8] {
-        let end = self.0.iter().rposition(|&b| b == b'/').unwrap_or(0);
-        self.0.get(..end).unwrap_or_default()
+        *self.0 == *other.split_name().0
     }
 
     /// Returns true for the root.
@@ -151,7 +154,8 @@ mod tests {
     #[test]
     fn parents_children_prefixes_and_suffixes() {
         let path = ImagePath::from("usr/lib/libnccl.so.2");
-        assert_eq!(path.file_name(), b"libnccl.so.2");
+        assert_eq!(path.split_name(), (&b"usr/lib"[..], &b"libnccl.so.2"[..]));
+        assert_eq!(ImagePath::from("usr").split_name(), (&b""[..], &b"usr"[..]));
         assert_eq!(path.parent().to_string(), "/usr/lib");
         assert_eq!(path.parent().child(b"libnccl.so.2"), path);
         assert_eq!(ImagePath::root().child(b"usr"), "usr".into());

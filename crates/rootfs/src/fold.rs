@@ -23,9 +23,6 @@ const AUFS: &[u8] = b".wh..wh.";
 /// The mode of a directory that no layer describes but a path contains.
 const IMPLIED_DIRECTORY: u32 = 0o755;
 
-/// A directory, with its path.
-type Parent = (ImagePath, NodeId);
-
 /// The folder into which a layer is unpacked.
 struct OwnFolder {
     layer: u32,
@@ -34,8 +31,8 @@ struct OwnFolder {
     has_root: bool,
     /// The directories that do more than hold their entries.
     marks: BTreeMap<NodeId, Marks>,
-    /// The directory of the last entry.
-    last: Option<Parent>,
+    /// The directories on the path to the last entry: the next one is often in one of them.
+    open: Vec<(ImagePath, NodeId)>,
 }
 
 /// What a directory of a layer does to the lower one of its path.
@@ -79,7 +76,7 @@ impl RootFs {
         rootfs.push_directory(0);
         for (index, layer) in (0..).zip(layers) {
             let root = rootfs.push_directory(index);
-            let mut own = OwnFolder { layer: index, root, has_root: false, marks: BTreeMap::new(), last: None };
+            let mut own = OwnFolder { layer: index, root, has_root: false, marks: BTreeMap::new(), open: Vec::new() };
             let layer = each(layer, |entry, number| rootfs.unpack(entry, number, &mut own));
             rootfs.layers.push(layer);
             rootfs.merge(own);
@@ -202,16 +199,23 @@ impl RootFs {
         self.child(directory, name).filter(|&id| self.children(id).is_none())
     }
 
-    /// The directory of an entry. Consecutive entries often share it, so the last one is cached. Entries added to it
-    /// cannot change the path to it, as long as that path has no symlink.
+    /// The directory of an entry. Those that are open are not looked up again: entries added to them cannot change the
+    /// paths to them, which have no symlinks.
     fn parent(&mut self, entry: &Entry, own: &mut OwnFolder) -> NodeId {
-        if let Some((_, id)) = own.last.as_ref().filter(|(known, _)| known.is_parent_of(&entry.path)) {
-            return *id;
+        let (folder, _) = entry.path.split_name();
+        let is_on_path = |open: &ImagePath| open.as_bytes().len() <= folder.len() && entry.path.starts_with(open);
+        while own.open.pop_if(|(open, _)| !is_on_path(open)).is_some() {}
+        let known = own.open.last().map_or(0, |(open, _)| open.as_bytes().len());
+        let rest = folder.get(known..).unwrap_or_default().split(|&byte| byte == b'/');
+        for name in rest.filter(|name| !name.is_empty()) {
+            let (above, here) = own.open.last().cloned().unwrap_or_else(|| (ImagePath::root(), own.root));
+            let Some(id) = self.child(here, name).filter(|&id| self.children(id).is_some()) else {
+                own.open.clear();
+                return self.make_directory(&entry.path.parent(), own);
+            };
+            own.open.push((above.child(name), id));
         }
-        let path = entry.path.parent();
-        let (id, links) = self.make_directory(&path, own);
-        own.last = (links == 0).then_some((path, id));
-        id
+        own.open.last().map_or(own.root, |(_, id)| *id)
     }
 
     /// Notes an entry for which Docker and containerd refuse its layer. The first one counts.
@@ -220,8 +224,8 @@ impl RootFs {
     }
 
     /// The directory at this path of the layer's folder, created if missing. Symlinks are followed inside the root, even
-    /// to places that do not exist yet. Also returns the number of followed links.
-    fn make_directory(&mut self, path: &ImagePath, own: &mut OwnFolder) -> (NodeId, usize) {
+    /// to places that do not exist yet.
+    fn make_directory(&mut self, path: &ImagePath, own: &mut OwnFolder) -> NodeId {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![own.root];
         let mut links = 0;
@@ -258,7 +262,7 @@ impl RootFs {
                 }
             }
         }
-        (place.last().copied().unwrap_or(own.root), links)
+        place.last().copied().unwrap_or(own.root)
     }
 
     fn name(&mut self, directory: NodeId, name: &[u8], id: NodeId) {

@@ -318,6 +318,16 @@ fn a_parent_that_is_replaced_meanwhile_is_found_again() {
     let lower = layer(&[("t/x", FILE)]);
     let upper = layer(&[("a/x", FILE), ("a", symlink("t")), ("a/y", FILE), ("b", symlink("a")), ("b/z", FILE)]);
     assert_eq!(paths(vec![lower, upper]), ["/a 1", "/b 1", "/t/", "/t/x 0", "/t/y 1", "/t/z 1"]);
+    let own = [
+        ("a/b/c/x", FILE),
+        ("a/b/y", FILE),
+        ("a/b", FILE),
+        ("a/b", DIR),
+        ("a/b/z", FILE),
+        ("a/bc/z", FILE),
+        ("a", DIR),
+    ];
+    assert_eq!(paths(vec![layer(&own)]), ["/a/", "/a/b/", "/a/b/z 0", "/a/bc/", "/a/bc/z 0"]);
 }
 
 #[test]
