@@ -35,7 +35,6 @@ pattern!(
 );
 pattern!(DISTUTILS, r"^import os; var = '[A-Z_]+'; enabled = .*; enabled and __import__\('_distutils_hack'\)");
 pattern!(FINDER, r"^(__editable___\w+_finder)\.install\(\)$");
-pattern!(IMPORT, r"(?u)^import\s+([\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+(?:\s+as\s+\w+)?)*)$");
 pattern!(INSERT, r"^sys\.path\.insert\(\s*(-?\d+)\s*,(.*)\)$");
 pattern!(CALL, r"^(sys\.path\.append|sys\.path\.remove|site\.addsitedir|sys\.path\.extend)\((.*)\)$");
 pattern!(FRONT, r"^sys\.path\[0?:0\]\s*=(.*)$");
@@ -112,10 +111,8 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     if text.is_empty() || HARMLESS_CALLS.contains(&text) || COVERAGE.is_match(bytes) {
         return Some(Vec::new());
     }
-    if let Some(captures) = IMPORT.captures(bytes) {
-        let names = group(&captures, 1)?;
-        let modules = names.split(',').filter_map(|name| name.split_whitespace().next());
-        let modules: Vec<_> = modules.filter(|name| !is_among(name, STANDARD)).collect();
+    if let Some(mut modules) = imported(text) {
+        modules.retain(|name| !is_among(name, STANDARD));
         let is_known = |name: &&str| TOOLS.contains(name) || name.starts_with("__editable___");
         let needs = || modules.iter().map(|name| PathEffect::Needs((*name).to_owned())).collect();
         return modules.iter().all(is_known).then(needs);
@@ -144,6 +141,18 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
         "sys.path.remove" => vec![PathEffect::Remove(string(argument, scope)?)],
         _ => vec![PathEffect::AddSite(string(argument, scope)?)],
     })
+}
+
+/// The modules of an `import` statement.
+fn imported(text: &str) -> Option<Vec<&str>> {
+    let modules = text.strip_prefix("import")?.strip_prefix(char::is_whitespace)?.split(',');
+    let is_made_of = |text: &str, marks: &str| text.chars().all(|c| c.is_alphanumeric() || marks.contains(c));
+    let module = |text| match *str::split_whitespace(text).collect::<Vec<_>>() {
+        [name] => Some(name),
+        [name, "as", alias] => Some(name).filter(|_| is_made_of(alias, "_")),
+        _ => None,
+    };
+    modules.map(|text| module(text).filter(|name| is_made_of(name, "_."))).collect()
 }
 
 #[cfg(test)]
@@ -216,6 +225,11 @@ mod tests {
             ),
             ("import coverage; coverage.process_startup()", true),
             ("import sys;exec('try: import coverage; coverage.process_startup()\\nexcept: pass')", true),
+            ("import _virtualenv as v , coverage", true),
+            ("import _virtualenv as v w", false),
+            ("import _virtualenv, mine()", false),
+            ("import coverage,", false),
+            ("importcoverage", false),
             ("import mine", false),
             ("import sys; mine(sys.path)", false),
             ("import sys; sys.path.insert(0, mine)", false),
