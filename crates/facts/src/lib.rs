@@ -239,6 +239,8 @@ struct Context<'a> {
     start: start::ImageStart,
     loader: linker::Linker<'a>,
     packages: packages::Packages,
+    /// The scripts that login shells and `conda activate` source.
+    shell_files: Vec<ImagePath>,
     python: Option<python::Python>,
     /// What is judged in place of `import torch`, if anything.
     subject: Option<subject::CheckSubject>,
@@ -283,6 +285,7 @@ impl<'a> Context<'a> {
             launch: world.launch,
             loader: linker::Linker::new(Rc::clone(&loader), config, imports),
             packages: packages::Packages::read(rootfs),
+            shell_files: settings::shell_files(rootfs),
             subject,
             torch,
             python,

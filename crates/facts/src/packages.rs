@@ -49,7 +49,7 @@ pub(super) fn is_stored(rootfs: &RootFs, path: &ImagePath) -> bool {
     let mut package = ImagePath::root();
     let mut store: &[u8] = b"";
     for folder in path.components() {
-        package = package.join(folder);
+        package = package.child(folder);
         if store == b"archive-v0" || (store == b"pkgs" && rootfs.is_directory(&package.join(b"info"))) {
             return true;
         }
@@ -106,7 +106,6 @@ impl Packages {
     /// owner recorded the path `raw` in `folder`.
     fn own(&mut self, rootfs: &RootFs, folder: &ImagePath, raw: &[u8], owner: &str) -> Option<ImagePath> {
         let is_library = |path: &[u8]| memmem::find(path, b".so").is_some();
-        // Most paths are not made: an image has a hundred other files for each library.
         let path = is_library(raw).then(|| folder.join(raw)).filter(|path| is_library(path.file_name()))?;
         let real = rootfs.open(&path).map_or(path, |(real, _)| real);
         let count = self.owners.len();
@@ -142,7 +141,7 @@ impl Packages {
         let wheel = format!("{name} {version}");
         let owner = format!("{wheel} (wheel)");
         let folder = info.parent();
-        for line in record.split(|&b| b == b'\n') {
+        for line in lines_of_libraries(record) {
             let (path, rest) = path_and_rest(line);
             if let Some(real) = self.own(rootfs, &folder, path, &owner) {
                 let recorded = self.recorded.entry(real).or_default();
@@ -161,7 +160,7 @@ impl Packages {
         let name = name.split(':').next().unwrap_or_default();
         let version = versions.get(name).map_or("", String::as_str);
         let owner = format!("{name} {version} (dpkg)");
-        for line in list.split(|&b| b == b'\n') {
+        for line in lines_of_libraries(list) {
             self.own(rootfs, &ImagePath::root(), line, &owner);
         }
     }
@@ -182,6 +181,18 @@ impl Packages {
             self.own(rootfs, prefix, file.as_bytes(), &owner);
         }
     }
+}
+
+/// The lines of a text that contain `.so`. The others are not split: an image has a hundred other files for each library.
+fn lines_of_libraries(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (before, _) = rest.split_at(memmem::find(rest, b".so")?);
+        let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let line = rest.get(start..)?.split(|&byte| byte == b'\n').next()?;
+        rest = rest.get(start + line.len()..)?;
+        Some(line)
+    })
 }
 
 /// The path in a line of a wheel's record (PyPA, "Recording installed projects"), and the rest of the line.
@@ -247,6 +258,13 @@ mod tests {
             let (read, rest) = path_and_rest(line.as_bytes());
             assert_eq!((read, hash_and_size(rest)), (path.as_bytes(), (hash.to_owned(), size)), "{line}");
         }
+    }
+
+    #[test]
+    fn only_lines_of_libraries_are_split() {
+        let text = b"a/x.py\na/b.so,sha256=.so,12\nc\nd.so.1\n\ne.so";
+        assert_eq!(lines_of_libraries(text).collect::<Vec<_>>(), [&b"a/b.so,sha256=.so,12"[..], b"d.so.1", b"e.so"]);
+        assert_eq!(lines_of_libraries(b"").count(), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::launch::{self, Assignment, Setting};
 use model::{Fact, Gap, ImagePath, Site, Version};
+use rootfs::RootFs;
 
 use super::image::{is_of_library, no_configuration};
 use super::{Context, text};
@@ -144,11 +145,8 @@ impl Settings {
     fn shell_files(&mut self, context: &Context<'_>) {
         let mut known = self.all.iter().map(|set| (set.name.clone(), set.site.clone())).collect();
         self.file(context, &ImagePath::from("etc/environment"), launch::lines, &mut known);
-        for (path, _) in context.rootfs.files_named(|name| name.ends_with(b".sh")) {
-            let folder = path.parent();
-            if folder.as_bytes() == b"etc/profile.d" || folder.ends_with("etc/conda/activate.d") {
-                self.file(context, &path, launch::script, &mut known);
-            }
+        for path in &context.shell_files {
+            self.file(context, path, launch::script, &mut known);
             // [`Self::bound`] drops the rest.
             if self.all.len() > MOST {
                 return;
@@ -177,6 +175,14 @@ impl Settings {
             Fact::Unknown(gap) => self.gap = self.gap.take().or(Some(gap)),
         }
     }
+}
+
+/// The scripts that login shells and `conda activate` source.
+pub(super) fn shell_files(rootfs: &RootFs) -> Vec<ImagePath> {
+    let is_sourced =
+        |folder: &ImagePath| folder.as_bytes() == b"etc/profile.d" || folder.ends_with("etc/conda/activate.d");
+    let scripts = rootfs.files_named(|name| name.ends_with(b".sh")).map(|(path, _)| path);
+    scripts.filter(|path| is_sourced(&path.parent())).collect()
 }
 
 /// The site of one line of a file.
