@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use model::document::parse_table;
+use crate::table;
 use model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig, is_secret_name};
 
 use super::key::{Definition, definitions};
@@ -21,8 +21,7 @@ struct ShownVariables {
     names: Vec<String>,
 }
 
-static SHOWN: LazyLock<ShownVariables> =
-    LazyLock::new(|| parse_table("rules/tables/shown.yaml", include_str!("../tables/shown.yaml")));
+static SHOWN: LazyLock<ShownVariables> = LazyLock::new(|| table!("shown"));
 
 /// The facts that come from the configuration alone.
 pub(super) const FROM_CONFIG: &[&Definition] = definitions![

@@ -348,5 +348,13 @@ macro_rules! pattern {
 }
 use pattern;
 
+/// Reads a table of `rules/tables`, which `build.rs` wrote as JSON.
+macro_rules! table {
+    ($name:literal) => {
+        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/", $name, ".json"))).expect("a valid table")
+    };
+}
+use table;
+
 #[cfg(test)]
 mod tests;

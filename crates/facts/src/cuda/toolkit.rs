@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use model::document::parse_table;
+use crate::table;
 use model::{Fact, Gap, Version};
 
 use super::super::{Facts, key};
@@ -49,8 +49,7 @@ struct Release {
     source: Option<String>,
 }
 
-static TABLE: LazyLock<ToolkitTable> =
-    LazyLock::new(|| parse_table("rules/tables/cuda.yaml", include_str!("../../tables/cuda.yaml")));
+static TABLE: LazyLock<ToolkitTable> = LazyLock::new(|| table!("cuda"));
 
 pub(super) fn produce(facts: &mut Facts) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use model::document::parse_table;
+use crate::table;
 use model::{Version, distance_within};
 
 /// The table `variables.yaml`.
@@ -188,8 +188,7 @@ pub(super) enum CostScope {
     Anywhere,
 }
 
-static TABLE: LazyLock<VariableTable> =
-    LazyLock::new(|| parse_table("rules/tables/variables.yaml", include_str!("../../tables/variables.yaml")));
+static TABLE: LazyLock<VariableTable> = LazyLock::new(|| table!("variables"));
 
 /// The table that ships with ncclcheck.
 pub(super) fn table() -> &'static VariableTable {

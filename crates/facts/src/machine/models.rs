@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::machine::Class;
+use crate::table;
 use model::Arch;
-use model::document::parse_table;
 
 /// GPU models of one architecture and one market.
 #[derive(Debug, Deserialize)]
@@ -20,8 +20,7 @@ struct Models {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<Models>> =
-    LazyLock::new(|| parse_table("rules/tables/gpus.yaml", include_str!("../../tables/gpus.yaml")));
+static TABLE: LazyLock<Vec<Models>> = LazyLock::new(|| table!("gpus"));
 
 /// Looks up a model by its name, or an architecture such as `sm_90`.
 pub(super) fn find(text: &str) -> Option<(Arch, Option<Class>)> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use model::document::parse_table;
+use crate::table;
 use model::Fact;
 
 use super::HostTree;
@@ -24,7 +24,7 @@ struct Hypervisors {
     names: Vec<String>,
 }
 
-static HYPERVISORS: LazyLock<Hypervisors> = LazyLock::new(|| parse_table("rules/tables/hypervisors.yaml", include_str!("../../tables/hypervisors.yaml")));
+static HYPERVISORS: LazyLock<Hypervisors> = LazyLock::new(|| table!("hypervisors"));
 
 /// Operating system and virtualization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

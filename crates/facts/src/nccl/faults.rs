@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::launch::Setting;
-use model::document::parse_table;
+use crate::table;
 use model::{Fact, Version};
 use rootfs::loader::elf;
 
@@ -45,8 +45,7 @@ enum Meets {
     Rare,
 }
 
-static TABLE: LazyLock<Vec<FaultRow>> =
-    LazyLock::new(|| parse_table("rules/tables/faults.yaml", include_str!("../../tables/faults.yaml")));
+static TABLE: LazyLock<Vec<FaultRow>> = LazyLock::new(|| table!("faults"));
 
 /// The properties of a loaded NCCL that decide which bugs it has.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::launch::Setting;
-use model::document::parse_table;
+use crate::table;
 use model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Version};
 use rootfs::RootFile;
 use rootfs::loader::elf;
@@ -35,8 +35,7 @@ struct PluginKind {
     source: String,
 }
 
-static KINDS: LazyLock<Vec<PluginKind>> =
-    LazyLock::new(|| parse_table("rules/tables/plugins.yaml", include_str!("../../tables/plugins.yaml")));
+static KINDS: LazyLock<Vec<PluginKind>> = LazyLock::new(|| table!("plugins"));
 
 /// Results of opening the plugins.
 #[derive(Default)]

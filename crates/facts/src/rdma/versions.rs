@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use model::document::parse_table;
+use crate::table;
 use model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use rootfs::loader::elf;
 
@@ -25,8 +25,7 @@ struct SymbolRow {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<SymbolRow>> =
-    LazyLock::new(|| parse_table("rules/tables/verbs.yaml", include_str!("../../tables/verbs.yaml")));
+static TABLE: LazyLock<Vec<SymbolRow>> = LazyLock::new(|| table!("verbs"));
 
 /// The feature that NCCL loses without a version.
 fn lost(version: &str) -> &'static str {

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::table;
 use model::Version;
-use model::document::parse_table;
 
 use super::Misreading;
 
@@ -39,8 +39,7 @@ struct Collective {
     source: String,
 }
 
-static TABLE: LazyLock<SelectionTable> =
-    LazyLock::new(|| parse_table("rules/tables/algorithms.yaml", include_str!("../../../tables/algorithms.yaml")));
+static TABLE: LazyLock<SelectionTable> = LazyLock::new(|| table!("algorithms"));
 
 /// What a value selects from.
 struct Choices<'t> {
