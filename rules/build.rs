@@ -19,7 +19,8 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={RULES}");
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
-    fs::write(output.join("rules"), texts(Path::new(RULES))?)
+    fs::write(output.join("rules"), packed(Path::new(RULES), |_, text| Ok(text.to_owned()))?)?;
+    fs::write(output.join("rules.json"), packed(Path::new(RULES), json)?)
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
@@ -38,23 +39,35 @@ pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
 }
 
-/// The rules and profiles below a folder, as raw DEFLATE data: for each its path in the folder and its text, each of them followed
-/// by a NUL.
+/// The rules and profiles below a folder, as raw DEFLATE data: for each its path in the folder and its text in some form, each of them
+/// followed by a NUL.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
-fn texts(folder: &Path) -> io::Result<Vec<u8>> {
+fn packed(folder: &Path, form: impl Fn(&Path, &str) -> io::Result<String>) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
     gather(folder, &mut files)?;
     files.retain(|path| !path.starts_with(folder.join(TABLES)));
     files.sort();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     for path in files {
-        let text = fs::read_to_string(&path)?;
+        let text = form(&path, &fs::read_to_string(&path)?)?;
         if text.contains('\0') {
             return Err(io::Error::other(format!("{} contains a NUL", path.display())));
         }
         write!(encoder, "{}\0{text}\0", path.strip_prefix(folder).unwrap_or(&path).display())?;
     }
     encoder.finish()
+}
+
+/// A rule as JSON, which is read in a fifth of the time, without its examples.
+fn json(path: &Path, text: &str) -> io::Result<String> {
+    let options = serde_yaml::options! { strict_booleans: true };
+    let value = serde_yaml::from_str_with_options(text, options);
+    let mut value: serde_json::Value =
+        value.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+    if let Some(rule) = value.as_object_mut() {
+        rule.remove("examples");
+    }
+    Ok(value.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {

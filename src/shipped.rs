@@ -4,9 +4,13 @@ use std::io::Read as _;
 use std::sync::LazyLock;
 
 use flate2::bufread::DeflateDecoder;
-use judge::Shipped;
+use judge::{Shipped, ShippedFile};
 
-static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/rules"))));
+static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| {
+    Shipped::new(unpack(include_bytes!(concat!(env!("OUT_DIR"), "/rules.json"))), || {
+        unpack(include_bytes!(concat!(env!("OUT_DIR"), "/rules")))
+    })
+});
 
 /// The built-in rules and profiles.
 pub fn shipped() -> &'static Shipped {
@@ -15,13 +19,13 @@ pub fn shipped() -> &'static Shipped {
 
 /// Unpacks what `rules/build.rs` wrote. The texts stay in memory until the program ends.
 #[expect(clippy::expect_used, clippy::disallowed_methods, reason = "constant data, which a test reads")]
-fn unpack(packed: &[u8]) -> Shipped {
+fn unpack(packed: &[u8]) -> Vec<ShippedFile> {
     let mut all = String::new();
     DeflateDecoder::new(packed).read_to_string(&mut all).expect("texts that rules/build.rs compressed");
     let mut parts = all.leak().split_terminator('\0');
-    let mut texts = Vec::new();
+    let mut files = Vec::new();
     while let (Some(path), Some(text)) = (parts.next(), parts.next()) {
-        texts.push((path, text));
+        files.push((path, text));
     }
-    Shipped::new(texts)
+    files
 }

@@ -89,8 +89,7 @@ fn judge(plan: &ImagesPlan, known: KnownProblems<'_>) -> Result<ExitStatus, CliE
     let loading = loading(plan);
     let mut outputs = outputs.beside(loading.terminal());
     let exit = thread::scope(|scope| {
-        // Parsing the rules takes nearly as long as reading an image with cached layers, so both run in parallel. An
-        // invalid policy cancels the images.
+        // Rules are read while images are loaded. An invalid policy cancels the images.
         let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| loading.stop()));
         let mut images = loading.begin(scope);
         let first = images.next();

@@ -20,7 +20,7 @@ pub use identity::{FindingIdentity, distinct_names};
 pub use in_force::{PolicyInForce, RulesInForce};
 pub use policy::{PolicyError, PolicyText};
 pub use rulebook::{Rulebook, RulebookError};
-pub use shipped::Shipped;
+pub use shipped::{Shipped, ShippedFile};
 pub use verdict::Verdict;
 
 /// The JSON schema of a policy. Tests verify that the schemas are current: the program would be larger with the code that generates

@@ -67,8 +67,8 @@ pub struct Rule {
     message: Message,
     remedy: FixTemplate,
     evidence: Vec<Evidence>,
-    /// The text of a built-in rule, whose examples are read when they are first needed.
-    source: Option<&'static str>,
+    /// Where the text of a built-in rule is, whose examples are read when they are first needed.
+    shipped: Option<&'static Shipped>,
     examples: OnceLock<Examples>,
 }
 
@@ -87,7 +87,8 @@ impl Rule {
 
     /// Facts for each outcome: pass, fail, not applicable and unknown.
     pub fn examples(&self) -> &Examples {
-        self.examples.get_or_init(|| Examples::of_builtin(&self.id, self.source.unwrap_or_default()))
+        let text = || self.shipped.and_then(|shipped| shipped.rule(&self.id)).unwrap_or_default();
+        self.examples.get_or_init(|| Examples::of_builtin(&self.id, text()))
     }
 
     /// The conditions in CEL: `applies`, if the rule has one, and `check`.
@@ -146,13 +147,13 @@ pub struct RuleSet {
 impl RuleSet {
     /// The built-in rules.
     pub fn builtin(shipped: &'static Shipped) -> Result<Self, DocumentError> {
-        let rules = shipped.rules().map(|(id, text)| Ok((id.to_owned(), Rule::builtin(id, text)?)));
+        let rules = shipped.rules().map(|(id, json)| Ok((id.to_owned(), Rule::builtin(id, json, shipped)?)));
         Ok(Self { rules: rules.collect::<Result<_, _>>()?, shipped: Some(shipped) })
     }
 
     /// Returns true if a built-in rule has this id, also one that is not in the set.
     pub fn has_builtin(&self, id: &str) -> bool {
-        self.shipped.is_some_and(|shipped| shipped.rule(id).is_some())
+        self.shipped.is_some_and(|shipped| shipped.rules().any(|(known, _)| known == id))
     }
 
     /// Parses rules for a test from pairs of id and text.

@@ -58,7 +58,7 @@ impl Rule {
         let fix =
             format!("Build the image so that it meets the requirement, or change the policy ({}).", required.place);
         Ok(Self {
-            source: None,
+            shipped: None,
             id: format!("require/{id}"),
             file: required.place.to_owned(),
             title: format!("requirement of the policy not met: {}", required.that),

@@ -12,14 +12,13 @@ use facts::key::{self, Definition, KEYS, Type};
 use model::document::{Document, DocumentError, Entries, Spanned};
 use model::{Fact, Owner, Severity, Value, Version, suggestion};
 
+use crate::shipped::Shipped;
+
 use super::change::RuleChange;
 use super::condition::{Condition, ConditionError};
 use super::fix::FixTemplate;
 use super::message::{Message, named};
 use super::{Evidence, Rule, is_name};
-
-/// What begins the examples, the last part of a built-in rule.
-const EXAMPLES: &str = "\nexamples:\n";
 
 /// An ncclcheck rule.
 #[derive(Deserialize, JsonSchema)]
@@ -215,27 +214,22 @@ pub fn schema() -> String {
 impl Rule {
     /// Reads one rule. `id` is the id that the file's folder and name give.
     pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
-        let rule = Self::read(id, document, Condition::compile)?;
+        let rule = Self::read(id, document, document.parse()?, false)?;
         for example in rule.examples().iter() {
             example.value.check(document)?;
         }
         Ok(rule)
     }
 
-    /// Reads a built-in rule, whose conditions and examples the tests check, up to its examples.
-    pub(super) fn builtin(id: &str, source: &'static str) -> Result<Self, DocumentError> {
-        let text = source.split_once(EXAMPLES).map_or(source, |(before, _)| before);
-        let trust = |text: &str| Ok(Condition::trusted(text.to_owned()));
-        let rule = Self::read(id, Document { name: &format!("rules/{id}.yaml"), text }, trust)?;
-        Ok(Self { source: Some(source), examples: OnceLock::new(), ..rule })
+    /// Reads a built-in rule, whose conditions and examples the tests check, without its examples.
+    #[expect(clippy::expect_used, reason = "constant documents, each read by a test")]
+    pub(super) fn builtin(id: &str, json: &str, shipped: &'static Shipped) -> Result<Self, DocumentError> {
+        let read = serde_json::from_str(json).expect("a valid rule");
+        let rule = Self::read(id, Document { name: &format!("rules/{id}.yaml"), text: "" }, read, true)?;
+        Ok(Self { shipped: Some(shipped), examples: OnceLock::new(), ..rule })
     }
 
-    fn read(
-        id: &str,
-        document: Document<'_>,
-        compile: impl Fn(&str) -> Result<Condition, ConditionError>,
-    ) -> Result<Self, DocumentError> {
-        let file: RuleDocument = document.parse()?;
+    fn read(id: &str, document: Document<'_>, file: RuleDocument, is_trusted: bool) -> Result<Self, DocumentError> {
         if file.id.value != id {
             let what = format!("the id is '{}', but the file's folder and name give '{id}'", file.id.value);
             return Err(document.mistake(&file.id, what).help(Some("rename the file or the rule".to_owned())));
@@ -247,6 +241,10 @@ impl Rule {
         if file.title.value.trim().is_empty() {
             return Err(document.mistake(&file.title, "the title is empty"));
         }
+        let compile = |text: &str| {
+            if is_trusted { Ok(Condition::trusted(text.to_owned())) } else { Condition::compile(text) }
+        };
+        let fix = file.fix.value.trim_end();
         let within = |text: &Spanned<String>, wrong: ConditionError| {
             document.mistake_within(text, wrong.part, wrong.what).help(wrong.help)
         };
@@ -260,7 +258,7 @@ impl Rule {
             check: condition(&file.check)?,
             message: Message::parse(file.message.value.trim_end()).map_err(|wrong| within(&file.message, wrong))?,
             evidence: evidence.collect::<Result<_, _>>()?,
-            source: None,
+            shipped: None,
             id: file.id.value,
             file: document.name.to_owned(),
             title: file.title.value,
@@ -268,9 +266,12 @@ impl Rule {
             owner: file.owner,
             since: file.since,
             why: file.why.trim_end().to_owned(),
-            remedy: FixTemplate::parse(file.fix.value.trim_end(), &compile)
-                .map_err(|wrong| within(&file.fix, wrong))?,
-            fix: FixTemplate::page(file.fix.value.trim_end()),
+            remedy: if is_trusted {
+                FixTemplate::trusted(fix.to_owned())
+            } else {
+                FixTemplate::parse(fix, &compile).map_err(|wrong| within(&file.fix, wrong))?
+            },
+            fix: FixTemplate::page(fix),
             change: file.change,
             explains: file.explains,
             references: file.references,

@@ -13,7 +13,7 @@
 mod filter;
 mod words;
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::{Captures, Regex};
 
@@ -30,9 +30,13 @@ use words::FixWord;
 /// What begins a step that replaces the one before it.
 const OTHERWISE: &str = "Otherwise: ";
 
-/// A parsed fix.
+/// The text of a fix.
 #[derive(Debug)]
-pub(super) struct FixTemplate(Vec<FixStep>);
+pub(super) struct FixTemplate {
+    text: String,
+    /// Made when it is first needed: most rules find nothing to fix.
+    steps: OnceLock<Vec<FixStep>>,
+}
 
 #[derive(Debug)]
 struct FixStep {
@@ -78,8 +82,19 @@ impl FixTemplate {
         text: &str,
         compile: &impl Fn(&str) -> Result<Condition, ConditionError>,
     ) -> Result<Self, ConditionError> {
-        let steps = steps(text).into_iter().map(|(start, step)| FixStep::parse(start, step, compile));
-        steps.collect::<Result<_, _>>().map(Self)
+        let parsed = FixStep::parse_all(text, compile)?;
+        Ok(Self { text: text.to_owned(), steps: parsed.into() })
+    }
+
+    /// The fix of a built-in rule, which the tests parse.
+    pub(super) const fn trusted(text: String) -> Self {
+        Self { text, steps: OnceLock::new() }
+    }
+
+    #[expect(clippy::expect_used, reason = "only a built-in fix is not parsed yet, and every test parses those")]
+    fn steps(&self) -> &[FixStep] {
+        let trust = |text: &str| Ok(Condition::trusted(text.to_owned()));
+        self.steps.get_or_init(|| FixStep::parse_all(&self.text, &trust).expect("a valid fix"))
     }
 
     /// The text for pages that are about no image: conditions as words, and facts by name.
@@ -96,14 +111,15 @@ impl FixTemplate {
 
     /// A fix without facts.
     pub(super) fn plain(text: String) -> Self {
-        Self(vec![FixStep { condition: None, is_alternative: false, parts: vec![FixPart::Text(text)] }])
+        let step = FixStep { condition: None, is_alternative: false, parts: vec![FixPart::Text(text.clone())] };
+        Self { text, steps: vec![step].into() }
     }
 
     /// The steps whose facts have values.
     pub(super) fn fill(&self, scope: &Scope<'_>, subject: &FixSubject<'_>) -> String {
         let mut filled = Vec::new();
         let mut is_shown = false;
-        for step in &self.0 {
+        for step in self.steps() {
             if step.is_alternative && is_shown {
                 continue;
             }
@@ -116,6 +132,13 @@ impl FixTemplate {
 }
 
 impl FixStep {
+    fn parse_all(
+        text: &str,
+        compile: &impl Fn(&str) -> Result<Condition, ConditionError>,
+    ) -> Result<Vec<Self>, ConditionError> {
+        steps(text).into_iter().map(|(start, step)| Self::parse(start, step, compile)).collect()
+    }
+
     fn parse(
         start: usize,
         text: &str,
