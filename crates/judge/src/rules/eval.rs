@@ -68,6 +68,12 @@ impl<'f> Scope<'f> {
     }
 
     pub(super) fn eval(&self, condition: &Condition) -> ConditionTruth {
+        if let Some((test, decides)) = condition.beginning() {
+            let truth = self.truth(&test, &self.context);
+            if decides.iter().any(|&value| truth == value.into()) {
+                return truth;
+            }
+        }
         self.truth_of(condition.root())
     }
 

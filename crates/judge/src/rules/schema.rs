@@ -115,7 +115,7 @@ impl Examples {
         Document { name: id, text }.parse::<RuleDocument>().expect("a valid rule").examples
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Spanned<Example>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Spanned<Example>> {
         [&self.pass, &self.fail, &self.not_applicable, &self.unknown].into_iter().flatten()
     }
 }

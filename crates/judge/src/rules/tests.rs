@@ -27,6 +27,26 @@ fn built_in_rules_are_read_without_checks_but_have_none_to_fail() {
 }
 
 #[test]
+fn the_beginning_of_a_condition_decides_as_the_whole_does() {
+    let mut decided = 0;
+    for rule in RuleSet::builtin(shipped()).unwrap().iter() {
+        for facts in rule.examples().iter().map(|example| example.value.facts()) {
+            let scope = eval::Scope::new(&facts);
+            for condition in rule.applies.iter().chain([&rule.check]) {
+                decided += usize::from(condition.beginning().is_some());
+                assert_eq!(scope.eval(condition), scope.truth_of(condition.root()), "{}", rule.id);
+            }
+        }
+    }
+    assert!(decided > 500, "{decided}");
+    for text in
+        ["has(torch.version) ? false : true", "has(torch.version) && false || true", "has(torch.version) == true"]
+    {
+        assert!(Condition::trusted(text.to_owned()).beginning().is_none(), "{text}");
+    }
+}
+
+#[test]
 fn an_unknown_fact_counts_only_if_it_decides() {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_VERSION, Fact::known(model::Version::parse("2.9.0").unwrap()));

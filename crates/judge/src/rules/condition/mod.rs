@@ -11,7 +11,7 @@ mod version;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use cel::common::ast::IdedExpr;
+use cel::common::ast::{CallExpr, Expr, IdedExpr, operators as op};
 use cel::parser::Parser;
 use cel::{Context, Env};
 use regex::Regex;
@@ -74,6 +74,24 @@ impl Condition {
     )]
     fn parsed(&self) -> &ParsedCondition {
         self.parsed.get_or_init(|| ParsedCondition::parse(&self.text).expect("a valid condition"))
+    }
+
+    /// The test with which the condition begins, `has(NAME)` or `!has(NAME)`, and its values that decide the whole condition. Most
+    /// conditions are decided so, and parsing them would take most of the time of a judgement.
+    pub(super) fn beginning(&self) -> Option<(IdedExpr, &'static [bool])> {
+        let (not, test) = self.text.strip_prefix('!').map_or((false, &*self.text), |test| (true, test));
+        let (name, rest) = test.strip_prefix("has(")?.split_once(')')?;
+        let decides: &[bool] = match rest.trim_start() {
+            "" => &[false, true],
+            // `||` binds less than `&&`, and `?` less than both.
+            rest if rest.contains('?') => return None,
+            rest if rest.starts_with("||") => &[true],
+            rest if rest.starts_with("&&") && !rest.contains("||") => &[false],
+            _ => return None,
+        };
+        let test = names::has(name)?;
+        let negated = |test| CallExpr { func_name: op::LOGICAL_NOT.to_owned(), target: None, args: vec![test] };
+        Some((if not { IdedExpr { id: 0, expr: Expr::Call(negated(test)) } } else { test }, decides))
     }
 
     pub(super) fn root(&self) -> &IdedExpr {

@@ -1,6 +1,6 @@
 //! Resolves the names in conditions to facts.
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, SelectExpr};
 
 use facts::key::{self, Definition};
 
@@ -46,6 +46,18 @@ fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Ve
         }
         Expr::Struct(_) | Expr::Literal(_) | Expr::Unspecified => {}
     }
+}
+
+/// The expression `has(a.b.c)`.
+pub(super) fn has(name: &str) -> Option<IdedExpr> {
+    let (rest, field) = name.rsplit_once('.')?;
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let mut parts = name.split('.').all(is_name).then(|| rest.split('.'))?;
+    let expression = |expr| Box::new(IdedExpr { id: 0, expr });
+    let select = |operand, field: &str, test| Expr::Select(SelectExpr { operand, field: field.to_owned(), test });
+    let root = expression(Expr::Ident(parts.next()?.to_owned()));
+    let operand = parts.fold(root, |operand, part| expression(select(operand, part, false)));
+    Some(IdedExpr { id: 0, expr: select(operand, field, true) })
 }
 
 /// Splits `a.b.c` into its root, if that is a name, and the parts after it.
