@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::collected::{Collected, Collection};
 use super::entry::{EntryState, RuleEntry};
@@ -15,26 +15,6 @@ use model::{Hasher, Severity};
 /// GitLab's severities, worst first.
 const SEVERITIES: [&str; 5] = ["blocker", "critical", "major", "minor", "info"];
 
-#[derive(Serialize)]
-struct Issue {
-    description: String,
-    check_name: String,
-    fingerprint: String,
-    severity: &'static str,
-    location: GitlabLocation,
-}
-
-#[derive(Serialize)]
-struct GitlabLocation {
-    path: String,
-    lines: GitlabLines,
-}
-
-#[derive(Serialize)]
-struct GitlabLines {
-    begin: usize,
-}
-
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let told = |image: &'_ Collected| {
         let failed = image.of_state(|state| *state == EntryState::Failed);
@@ -43,36 +23,36 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     };
     let missing = collection.missing.iter().map(|(reference, why)| missing(reference, why));
     let mut issues: Vec<_> = missing.chain(collection.images.iter().flat_map(told)).collect();
-    issues.sort_by_key(|issue| SEVERITIES.iter().position(|severity| *severity == issue.severity));
+    issues.sort_by_key(|issue| SEVERITIES.iter().position(|severity| issue["severity"] == **severity));
     json::write_value(&issues, out)
 }
 
-fn issue(entry: &RuleEntry, image: &Collected) -> Issue {
+fn issue(entry: &RuleEntry, image: &Collected) -> Value {
     let (severity, what) = match (&entry.state, entry.rule.severity) {
         (EntryState::Unknown, _) => ("minor", format!("unknown, not ruled out: {}: ", entry.rule.title)),
         (_, Severity::Error) => ("critical", String::new()),
         (_, Severity::Warning) => ("major", String::new()),
         (_, Severity::Info) => ("info", String::new()),
     };
-    Issue {
-        description: format!("{what}{}", entry.text(image).replace('\n', "; ")),
-        check_name: entry.rule.id.clone(),
+    json!({
+        "description": format!("{what}{}", entry.text(image).replace('\n', "; ")),
+        "check_name": entry.rule.id,
         // GitLab shows only the first of several issues with one fingerprint, so it depends on the image and the hosts.
-        fingerprint: entry.fingerprint(image),
-        severity,
-        location: GitlabLocation { path: entry.place.path.clone(), lines: GitlabLines { begin: entry.place.line } },
-    }
+        "fingerprint": entry.fingerprint(image),
+        "severity": severity,
+        "location": {"path": entry.place.path, "lines": {"begin": entry.place.line}},
+    })
 }
 
 /// The issue for an image that could not be checked: without it, the image would seem to have no findings.
-fn missing(reference: &str, why: &str) -> Issue {
+fn missing(reference: &str, why: &str) -> Value {
     let mut hasher = Hasher::sha256();
     hasher.update(reference.as_bytes());
-    Issue {
-        description: format!("{reference} could not be checked: {why}"),
-        check_name: "ncclcheck".to_owned(),
-        fingerprint: hasher.finish().hex().to_owned(),
-        severity: "blocker",
-        location: GitlabLocation { path: "image".to_owned(), lines: GitlabLines { begin: 1 } },
-    }
+    json!({
+        "description": format!("{reference} could not be checked: {why}"),
+        "check_name": "ncclcheck",
+        "fingerprint": hasher.finish().hex(),
+        "severity": "blocker",
+        "location": {"path": "image", "lines": {"begin": 1}},
+    })
 }
