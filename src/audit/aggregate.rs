@@ -21,33 +21,16 @@ const OWNERS: [&str; 4] = [
 #[derive(Debug, Default)]
 pub(super) struct AuditSums {
     pub(super) counts: AuditCounts,
-    rules: BTreeMap<String, RuleSum>,
-    layers: BTreeMap<(String, String), LayerSum>,
+    /// With the layers that bring them.
+    rules: BTreeMap<String, (AuditRule, BTreeSet<String>)>,
+    /// By digest and rule, with the value of each label of [`OWNERS`] that all images so far have.
+    layers: BTreeMap<(String, String), (AuditLayer, Vec<Option<String>>)>,
     /// By team; the key is `None` for images of no team.
     teams: BTreeMap<Option<String>, AuditTeam>,
     /// True with a map of teams.
     has_teams: bool,
     /// The image that ends with a layer, and its team.
     tops: BTreeMap<String, String>,
-}
-
-#[derive(Debug)]
-struct RuleSum {
-    severity: Severity,
-    images: usize,
-    layers: BTreeSet<String>,
-    example: String,
-}
-
-#[derive(Debug)]
-struct LayerSum {
-    size: u64,
-    severity: Severity,
-    images: usize,
-    step: Option<String>,
-    example: String,
-    /// The value of each label of [`OWNERS`] that all images so far have.
-    labels: Vec<Option<String>>,
 }
 
 impl AuditSums {
@@ -76,8 +59,11 @@ impl AuditSums {
             }
         }
         for (rule, severity) in rules {
-            let new = || RuleSum { severity, images: 0, layers: BTreeSet::new(), example: name.clone() };
-            let sum = self.rules.entry(rule.to_owned()).or_insert_with(new);
+            let new = || {
+                let rule = rule.to_owned();
+                (AuditRule { rule, severity, images: 0, layers: 0, example: name.clone() }, BTreeSet::new())
+            };
+            let (sum, _) = self.rules.entry(rule.to_owned()).or_insert_with(new);
             sum.images += 1;
             sum.severity = sum.severity.max(severity);
         }
@@ -88,22 +74,29 @@ impl AuditSums {
             .filter_map(|finding| Some((finding.layer.as_deref()?, &*finding.rule, finding.severity)))
             .collect();
         for (layer, rule, severity) in blamed {
-            if let Some(sum) = self.rules.get_mut(rule) {
-                sum.layers.insert(layer.to_owned());
+            if let Some((sum, layers)) = self.rules.get_mut(rule) {
+                layers.insert(layer.to_owned());
+                sum.layers = layers.len();
             }
             let known = result.layers.get(layer);
             let labels = || OWNERS.iter().map(|label| result.labels.get(*label).cloned());
-            let new = || LayerSum {
-                size: known.map_or(0, |known| known.size),
-                severity,
-                images: 0,
-                step: known.and_then(|known| known.step.clone()),
-                example: name.clone(),
-                labels: labels().collect(),
+            let new = || {
+                let sum = AuditLayer {
+                    layer: layer.to_owned(),
+                    size: known.map_or(0, |known| known.size),
+                    rule: rule.to_owned(),
+                    severity,
+                    images: 0,
+                    owner: None,
+                    owner_from: None,
+                    step: known.and_then(|known| known.step.clone()),
+                    example: name.clone(),
+                };
+                (sum, labels().collect())
             };
-            let sum = self.layers.entry((layer.to_owned(), rule.to_owned())).or_insert_with(new);
+            let (sum, kept) = self.layers.entry((layer.to_owned(), rule.to_owned())).or_insert_with(new);
             sum.images += 1;
-            for (kept, found) in sum.labels.iter_mut().zip(labels()) {
+            for (kept, found) in kept.iter_mut().zip(labels()) {
                 if *kept != found {
                     *kept = None;
                 }
@@ -113,38 +106,20 @@ impl AuditSums {
 
     /// Findings by layer, the most images first.
     pub(super) fn layers(&self) -> Vec<AuditLayer> {
-        let mut layers: Vec<_> = self.layers.iter().map(|((layer, rule), sum)| self.layer(layer, rule, sum)).collect();
+        let owned = |(sum, labels): &(AuditLayer, Vec<Option<String>>)| {
+            let by_image = self.tops.get(&sum.layer).map(|owner| (owner.clone(), "image"));
+            let by_label = || OWNERS.iter().zip(labels).find_map(|(label, value)| Some((value.clone()?, *label)));
+            let (owner, from) = by_image.or_else(by_label).unzip();
+            AuditLayer { owner, owner_from: from.map(str::to_owned), ..sum.clone() }
+        };
+        let mut layers: Vec<_> = self.layers.values().map(owned).collect();
         layers.sort_by_key(|layer| (Reverse(layer.images), Reverse(layer.severity)));
         layers
     }
 
-    fn layer(&self, layer: &str, rule: &str, sum: &LayerSum) -> AuditLayer {
-        let by_image = self.tops.get(layer).map(|owner| (owner.clone(), "image"));
-        let by_label = || OWNERS.iter().zip(&sum.labels).find_map(|(label, value)| Some((value.clone()?, *label)));
-        let owner = by_image.or_else(by_label);
-        AuditLayer {
-            layer: layer.to_owned(),
-            size: sum.size,
-            rule: rule.to_owned(),
-            severity: sum.severity,
-            images: sum.images,
-            owner_from: owner.as_ref().map(|(_, from)| (*from).to_owned()),
-            owner: owner.map(|(owner, _)| owner),
-            step: sum.step.clone(),
-            example: sum.example.clone(),
-        }
-    }
-
     /// Findings by rule, the most severe first.
     pub(super) fn rules(&self) -> Vec<AuditRule> {
-        let rule = |(rule, sum): (&String, &RuleSum)| AuditRule {
-            rule: rule.clone(),
-            severity: sum.severity,
-            images: sum.images,
-            layers: sum.layers.len(),
-            example: sum.example.clone(),
-        };
-        let mut rules: Vec<_> = self.rules.iter().map(rule).collect();
+        let mut rules: Vec<_> = self.rules.values().map(|(sum, _)| sum.clone()).collect();
         rules.sort_by_key(|rule| (Reverse(rule.severity), Reverse(rule.images)));
         rules
     }

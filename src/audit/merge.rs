@@ -9,84 +9,60 @@ use super::document::{AuditCounts, AuditRow};
 use super::owners::TeamMap;
 use super::{AuditError, AuditItem, AuditRun, FORM, ItemResult};
 
-/// A form of the merged results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditForm {
-    /// Text for people.
-    Human,
-    /// One [`AuditDocument`](super::AuditDocument).
-    Json,
-    /// Markdown tables.
-    Markdown,
-}
-
-/// Reason why a document cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// The store failed.
-    #[error(transparent)]
-    Audit(#[from] AuditError),
-    /// The output failed.
-    #[error(transparent)]
-    Output(#[from] io::Error),
-}
-
-/// Writes the results so far. Memory does not grow with the number of images, but for the names of the layers that
-/// images end with.
+/// Writes the results so far as one [`AuditDocument`](super::AuditDocument). Memory does not grow with the number of
+/// images, but for the names of the layers that images end with.
 ///
 /// # Errors
 /// The store or the output fails.
-pub fn merge(
-    run: &AuditRun<'_>,
-    teams: &TeamMap,
-    form: AuditForm,
-    out: &mut dyn Write,
-) -> Result<AuditCounts, MergeError> {
+pub fn merge(run: &AuditRun<'_>, teams: &TeamMap, out: &mut dyn Write) -> Result<AuditCounts, AuditError> {
     let mut sums = AuditSums::new(!teams.is_empty());
-    let mut failing = Vec::new();
-    let mut is_first = true;
-    if form == AuditForm::Json {
-        let plan = &run.plan;
-        write!(out, "{{\"schema\":{},\"run\":{},", json_of(&FORM)?, json_of(&plan.run)?)?;
-        write!(out, "\"created\":{},\"judged_by\":{},\"images\":[", json_of(&plan.created)?, json_of(&plan.rules)?)?;
-    }
+    let plan = &run.plan;
+    write!(out, "{{\"schema\":{},\"run\":{},", json_of(&FORM)?, json_of(&plan.run)?)?;
+    write!(out, "\"created\":{},\"judged_by\":{},\"images\":[", json_of(&plan.created)?, json_of(&plan.rules)?)?;
+    let mut before = "";
     rows(run, teams, |item, row, result| {
         sums.add(item, &row, result);
-        if form == AuditForm::Json {
-            write!(out, "{}\n{}", if is_first { "" } else { "," }, json_of(&row)?)?;
-            is_first = false;
-        } else if row.verdict == "fail" || row.verdict == "unavailable" {
+        write!(out, "{before}\n{}", json_of(&row)?)?;
+        before = ",";
+        Ok(())
+    })?;
+    write!(out, "\n],\n\"counts\":{},\n\"layers\":{},\n", json_of(&sums.counts)?, json_of(&sums.layers())?)?;
+    write!(out, "\"rules\":{},\n\"teams\":{},\n", json_of(&sums.rules())?, json_of(&sums.teams())?)?;
+    writeln!(out, "\"unresolved\":{}}}", json_of(&plan.unresolved)?)?;
+    Ok(sums.counts)
+}
+
+/// Writes a summary of the results so far: text for people, or tables in Markdown.
+///
+/// # Errors
+/// The store or the output fails.
+pub fn summarize(
+    run: &AuditRun<'_>,
+    teams: &TeamMap,
+    is_markdown: bool,
+    out: &mut dyn Write,
+) -> Result<AuditCounts, AuditError> {
+    let mut sums = AuditSums::new(!teams.is_empty());
+    let mut failing = Vec::new();
+    rows(run, teams, |item, row, result| {
+        sums.add(item, &row, result);
+        if row.verdict == "fail" || row.verdict == "unavailable" {
             failing.push(super::text::brief(&row));
             // The text shows the first ones, and counts the others.
             failing.truncate(super::text::SHOWN);
         }
         Ok(())
     })?;
-    let counts = sums.counts;
-    let layers = sums.layers();
-    let rules = sums.rules();
-    let teams = sums.teams();
-    match form {
-        AuditForm::Json => {
-            write!(out, "\n],\n\"counts\":{},\n\"layers\":{},\n", json_of(&counts)?, json_of(&layers)?)?;
-            write!(out, "\"rules\":{},\n\"teams\":{},\n", json_of(&rules)?, json_of(&teams)?)?;
-            writeln!(out, "\"unresolved\":{}}}", json_of(&run.plan.unresolved)?)?;
-        }
-        AuditForm::Human | AuditForm::Markdown => {
-            let summary = super::text::AuditSummary { plan: &run.plan, counts, layers, rules, teams, failing };
-            summary.write(form == AuditForm::Markdown, out)?;
-        }
-    }
-    Ok(counts)
+    super::text::write(&run.plan, &sums, failing, is_markdown, out)?;
+    Ok(sums.counts)
 }
 
 /// Visits every image with its row and its result, in the order of the plan.
 pub(super) fn rows(
     run: &AuditRun<'_>,
     teams: &TeamMap,
-    mut see: impl FnMut(&AuditItem, AuditRow, Option<&ItemResult>) -> Result<(), MergeError>,
-) -> Result<(), MergeError> {
+    mut see: impl FnMut(&AuditItem, AuditRow, Option<&ItemResult>) -> Result<(), AuditError>,
+) -> Result<(), AuditError> {
     for chunk in 0..run.plan.chunks.len() {
         let items = run.items(chunk)?;
         let results = run.results(chunk, &items)?;

@@ -29,6 +29,7 @@ pub mod trend;
 pub mod worker;
 
 use layer::store::ObjectFolder;
+use model::document::DocumentError;
 
 pub use document::{AuditCounts, AuditDocument, AuditLayer, AuditRow, AuditRule, SCHEMA, schema};
 pub use item::{AuditItem, collect};
@@ -62,9 +63,15 @@ pub enum AuditError {
         /// What failed.
         why: String,
     },
-    /// The arguments do not fit the store.
+    /// The arguments do not fit the store, or a pattern of a map of owners is malformed.
     #[error("{0}")]
     Usage(String),
+    /// A map of owners is not a list of entries.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The output failed.
+    #[error(transparent)]
+    Output(#[from] std::io::Error),
 }
 
 impl AuditError {

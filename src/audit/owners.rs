@@ -3,7 +3,9 @@
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 
-use model::document::{Document, DocumentError};
+use model::document::Document;
+
+use super::AuditError;
 
 /// Teams by patterns of names. The first pattern that matches decides.
 #[derive(Debug, Default)]
@@ -27,24 +29,12 @@ enum TeamPatterns {
     Several(Vec<String>),
 }
 
-/// Reason why a map cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TeamMapError {
-    /// The file is not a list of entries.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    /// A pattern is malformed.
-    #[error("{0}")]
-    Pattern(String),
-}
-
 impl TeamMap {
     /// Reads a list of `{images: PATTERN, team: NAME}`. In a pattern `*` matches any characters but `/`, and `**` any.
     ///
     /// # Errors
     /// The text is not such a list, or a pattern is malformed.
-    pub fn parse(document: Document<'_>) -> Result<Self, TeamMapError> {
+    pub fn parse(document: Document<'_>) -> Result<Self, AuditError> {
         let entries: Vec<TeamEntry> = document.parse()?;
         let mut patterns = Vec::new();
         for entry in entries {
@@ -55,7 +45,7 @@ impl TeamMap {
             for pattern in images {
                 let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
                 let glob = glob.map_err(|error| {
-                    TeamMapError::Pattern(format!("{}: '{pattern}' is not a pattern: {}", document.name, error.kind()))
+                    AuditError::Usage(format!("{}: '{pattern}' is not a pattern: {}", document.name, error.kind()))
                 })?;
                 patterns.push((glob.compile_matcher(), entry.team.clone()));
             }

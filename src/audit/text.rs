@@ -5,22 +5,12 @@ use std::io::{self, Write};
 
 use model::{counted, printable, size};
 
-use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
+use super::aggregate::AuditSums;
+use super::document::{AuditCounts, AuditRow};
 use super::plan::AuditPlan;
 
 /// Lines of each table.
 pub(super) const SHOWN: usize = 20;
-
-/// What a summary shows.
-pub(super) struct AuditSummary<'a> {
-    pub(super) plan: &'a AuditPlan,
-    pub(super) counts: AuditCounts,
-    pub(super) layers: Vec<AuditLayer>,
-    pub(super) rules: Vec<AuditRule>,
-    pub(super) teams: Vec<AuditTeam>,
-    /// The first failing images.
-    pub(super) failing: Vec<[String; 3]>,
-}
 
 /// The name, the verdict and the first finding of an image.
 pub(super) fn brief(row: &AuditRow) -> [String; 3] {
@@ -31,57 +21,62 @@ pub(super) fn brief(row: &AuditRow) -> [String; 3] {
     [row.names.first().cloned().unwrap_or_default(), row.verdict.clone(), first.unwrap_or_default()]
 }
 
-impl AuditSummary<'_> {
-    pub(super) fn write(&self, is_markdown: bool, out: &mut dyn Write) -> io::Result<()> {
-        let AuditCounts { images, pass, fail, incomplete, unavailable, pending } = self.counts;
-        let line = format!(
-            "{}: {pass} pass, {fail} fail, {incomplete} incomplete, {unavailable} unavailable, {pending} pending",
-            counted(images, "image", "images")
-        );
-        if is_markdown {
-            writeln!(out, "# Audit {}\n\n{line}", plain(&self.plan.run))?;
-        } else {
-            writeln!(out, "run {}\n{line}", plain(&self.plan.run))?;
-        }
-        for (name, why) in &self.plan.unresolved {
-            writeln!(out, "not resolved: {}: {}", plain(name), plain(why.lines().next().unwrap_or_default()))?;
-        }
-        let layers = self.layers.iter().map(|layer| {
-            let owner = layer.owner.as_ref().zip(layer.owner_from.as_ref());
-            vec![
-                layer.images.to_string(),
-                layer.severity.name().to_owned(),
-                layer.rule.clone(),
-                layer.layer.split(':').next_back().unwrap_or_default().chars().take(12).collect(),
-                size(layer.size),
-                owner.map_or_else(String::new, |(owner, from)| format!("{owner} (by {from})")),
-                layer.step.as_deref().unwrap_or_default().chars().take(60).collect(),
-            ]
-        });
-        let titles = ["images", "severity", "rule", "layer", "size", "owner", "build step"];
-        table("Layers that bring findings", &titles, layers.collect(), is_markdown, out)?;
-        let rules = self.rules.iter().map(|rule| {
-            let counts = [rule.images.to_string(), rule.layers.to_string()];
-            let [images, layers] = counts;
-            vec![images, rule.severity.name().to_owned(), rule.rule.clone(), layers, rule.example.clone()]
-        });
-        table("Rules", &["images", "severity", "rule", "layers", "such as"], rules.collect(), is_markdown, out)?;
-        let teams = self.teams.iter().map(|team| {
-            let worst = team.rules.iter().max_by_key(|(_, count)| **count).map(|(rule, _)| rule.clone());
-            let counts = team.counts;
-            vec![
-                team.team.clone().unwrap_or_else(|| "(no team)".to_owned()),
-                counts.images.to_string(),
-                counts.fail.to_string(),
-                counts.incomplete.to_string(),
-                worst.unwrap_or_default(),
-            ]
-        });
-        table("Teams", &["team", "images", "fail", "incomplete", "most frequent"], teams.collect(), is_markdown, out)?;
-        let failing = self.failing.iter().map(|row| row.to_vec()).collect();
-        let titles = ["image", "verdict", "finding"];
-        table_of("Images that fail or are unavailable", &titles, failing, fail + unavailable, is_markdown, out)
+/// Writes the summary of a run. `failing` are the first failing images.
+pub(super) fn write(
+    plan: &AuditPlan,
+    sums: &AuditSums,
+    failing: Vec<[String; 3]>,
+    is_markdown: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let AuditCounts { images, pass, fail, incomplete, unavailable, pending } = sums.counts;
+    let line = format!(
+        "{}: {pass} pass, {fail} fail, {incomplete} incomplete, {unavailable} unavailable, {pending} pending",
+        counted(images, "image", "images")
+    );
+    if is_markdown {
+        writeln!(out, "# Audit {}\n\n{line}", plain(&plan.run))?;
+    } else {
+        writeln!(out, "run {}\n{line}", plain(&plan.run))?;
     }
+    for (name, why) in &plan.unresolved {
+        writeln!(out, "not resolved: {}: {}", plain(name), plain(why.lines().next().unwrap_or_default()))?;
+    }
+    let layers = sums.layers().into_iter().map(|layer| {
+        let owner = layer.owner.as_ref().zip(layer.owner_from.as_ref());
+        vec![
+            layer.images.to_string(),
+            layer.severity.name().to_owned(),
+            layer.rule.clone(),
+            layer.layer.split(':').next_back().unwrap_or_default().chars().take(12).collect(),
+            size(layer.size),
+            owner.map_or_else(String::new, |(owner, from)| format!("{owner} (by {from})")),
+            layer.step.as_deref().unwrap_or_default().chars().take(60).collect(),
+        ]
+    });
+    let titles = ["images", "severity", "rule", "layer", "size", "owner", "build step"];
+    table("Layers that bring findings", &titles, layers.collect(), is_markdown, out)?;
+    let rules = sums.rules().into_iter().map(|rule| {
+        let counts = [rule.images.to_string(), rule.layers.to_string()];
+        let [images, layers] = counts;
+        vec![images, rule.severity.name().to_owned(), rule.rule.clone(), layers, rule.example.clone()]
+    });
+    table("Rules", &["images", "severity", "rule", "layers", "such as"], rules.collect(), is_markdown, out)?;
+    let teams = sums.teams().into_iter().map(|team| {
+        let worst = team.rules.iter().max_by_key(|(_, count)| **count).map(|(rule, _)| rule.clone());
+        let counts = team.counts;
+        vec![
+            team.team.clone().unwrap_or_else(|| "(no team)".to_owned()),
+            counts.images.to_string(),
+            counts.fail.to_string(),
+            counts.incomplete.to_string(),
+            worst.unwrap_or_default(),
+        ]
+    });
+    table("Teams", &["team", "images", "fail", "incomplete", "most frequent"], teams.collect(), is_markdown, out)?;
+    let failing = failing.into_iter().map(Vec::from).collect();
+    let titles = ["image", "verdict", "finding"];
+    table_of("Images that fail or are unavailable", &titles, failing, fail + unavailable, is_markdown, out)
 }
 
 /// Writes a table, unless it is empty.

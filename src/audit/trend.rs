@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::document::AuditRow;
 use super::judging::changed;
-use super::merge::{MergeError, rows};
+use super::merge::rows;
 use super::owners::TeamMap;
 use super::text::table;
-use super::{AuditRules, AuditRun, FORM};
+use super::{AuditError, AuditRules, AuditRun, FORM};
 
 /// The changes from one run to a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,7 +98,7 @@ impl AuditTrend {
     ///
     /// # Errors
     /// The store fails.
-    pub fn of(before: &AuditRun<'_>, after: &AuditRun<'_>, teams: &TeamMap) -> Result<Self, MergeError> {
+    pub fn of(before: &AuditRun<'_>, after: &AuditRun<'_>, teams: &TeamMap) -> Result<Self, AuditError> {
         let old = standings(before, teams)?;
         let mut new = standings(after, teams)?;
         let difference = RunDifference::of(&before.plan.rules, &after.plan.rules);
@@ -246,7 +246,7 @@ fn change(
 }
 
 /// The verdict of each name.
-fn standings(run: &AuditRun<'_>, teams: &TeamMap) -> Result<BTreeMap<String, Standing>, MergeError> {
+fn standings(run: &AuditRun<'_>, teams: &TeamMap) -> Result<BTreeMap<String, Standing>, AuditError> {
     let mut standings = BTreeMap::new();
     rows(run, teams, |_, row, _| {
         let AuditRow { id, names, platform, verdict, findings, .. } = row;

@@ -113,8 +113,6 @@ enum CliError {
     #[error(transparent)]
     Audit(#[from] crate::audit::AuditError),
     #[error(transparent)]
-    Teams(#[from] crate::audit::owners::TeamMapError),
-    #[error(transparent)]
     Probe(#[from] ::probe::ProbeError),
     #[error("writing {what}: {}", model::cause(error))]
     Output { what: String, error: io::Error },

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use crate::audit::merge::{AuditForm, MergeError, merge as merged};
+use crate::audit::merge::{merge as merged, summarize};
 use crate::audit::owners::TeamMap;
 use crate::audit::trend::AuditTrend;
-use crate::audit::{AuditCounts, AuditRun, AuditStatus};
+use crate::audit::{AuditCounts, AuditError, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
 use crate::cli::args::audit::{AuditFormat, AuditMergeArgs, AuditStatusArgs, AuditTrendArgs, AuditViewArgs};
 use crate::cli::{CliError, ExitStatus, output, output_file};
@@ -32,14 +32,12 @@ pub(super) fn merge(asked: &AuditMergeArgs, environment: &Environment) -> Result
     let store = super::store(&asked.store, environment)?;
     let run = super::open(&store, &asked.store)?;
     let teams = teams(&asked.view)?;
-    let form = match asked.view.format {
-        AuditFormat::Human => AuditForm::Human,
-        AuditFormat::Json => AuditForm::Json,
-        AuditFormat::Markdown => AuditForm::Markdown,
-    };
     let mut counts = AuditCounts::default();
     write(&asked.view, |out| {
-        counts = merged(&run, &teams, form, out)?;
+        counts = match asked.view.format {
+            AuditFormat::Json => merged(&run, &teams, out)?,
+            form => summarize(&run, &teams, form == AuditFormat::Markdown, out)?,
+        };
         Ok(())
     })?;
     Ok(exit(counts))
@@ -64,8 +62,7 @@ pub(super) fn trend(asked: &AuditTrendArgs, environment: &Environment) -> Result
                 serde_json::to_writer(&mut *out, &trend).map_err(std::io::Error::from)?;
                 writeln!(out)?;
             }
-            AuditFormat::Human => trend.write(false, out)?,
-            AuditFormat::Markdown => trend.write(true, out)?,
+            form => trend.write(form == AuditFormat::Markdown, out)?,
         }
         Ok(())
     })?;
@@ -94,13 +91,13 @@ pub(super) fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
 /// Writes to the output that is asked for.
 pub(super) fn write(
     view: &AuditViewArgs,
-    work: impl FnOnce(&mut dyn Write) -> Result<(), MergeError>,
+    work: impl FnOnce(&mut dyn Write) -> Result<(), AuditError>,
 ) -> Result<(), CliError> {
     let mut failed = None;
     let all = |out: &mut dyn Write| match work(out) {
         Ok(()) => Ok(()),
-        Err(MergeError::Output(error)) => Err(error),
-        Err(MergeError::Audit(error)) => {
+        Err(AuditError::Output(error)) => Err(error),
+        Err(error) => {
             failed = Some(error);
             Err(std::io::Error::other("stopped"))
         }
