@@ -48,14 +48,13 @@ impl AuditRules {
     /// Checks that a worker judges by the rules of a plan.
     ///
     /// # Errors
-    /// It has another program, scanner, policy or rules; the error names them.
+    /// It has another program, scanner or rules; the error names them.
     pub fn require(&self, own: &Self) -> Result<(), AuditError> {
         let differing = |name: &str, planned: &str, own: &str| {
             (planned != own).then(|| format!("the plan has the {name} {planned}, this worker {own}"))
         };
         let found = differing("version", &self.program, &own.program)
             .or_else(|| differing("scanner", &self.scanner, &own.scanner))
-            .or_else(|| differing("policy", &self.policy, &own.policy))
             .or_else(|| {
                 let changed = changed(&self.rules, &own.rules);
                 (!changed.is_empty()).then(|| format!("these rules differ from the plan's: {}", changed.join(", ")))
@@ -63,7 +62,7 @@ impl AuditRules {
         match found {
             None => Ok(()),
             Some(why) => Err(AuditError::Usage(format!(
-                "{why}\n  help: run the program and the policy of the plan, or plan a new run: ncclcheck audit plan --again"
+                "{why}\n  help: run the program of the plan where the rules that its policies name are the same, or plan a new run: ncclcheck audit plan --again"
             ))),
         }
     }

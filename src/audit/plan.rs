@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use judge::RulebookSource;
 use layer::store::ObjectFolder;
 
 use super::retried::retried;
@@ -28,6 +29,8 @@ pub struct AuditPlan {
     pub created: String,
     /// The rules and everything else that verdicts depend on, besides the images.
     pub rules: AuditRules,
+    /// The profile and the policies that select the rules.
+    pub rulebook: RulebookSource,
     /// Number of images.
     pub items: usize,
     /// The chunks, in the order of their numbers.
@@ -79,7 +82,7 @@ pub fn write_plan(
     store: &ObjectFolder,
     run: &str,
     created: String,
-    rules: AuditRules,
+    (rules, rulebook): (AuditRules, RulebookSource),
     items: &[AuditItem],
     unresolved: BTreeMap<String, String>,
 ) -> Result<AuditPlan, AuditError> {
@@ -107,6 +110,7 @@ pub fn write_plan(
         run: run.to_owned(),
         created,
         rules,
+        rulebook,
         items: items.len(),
         chunks: chunks.into_iter().map(|(chunk, _)| chunk).collect(),
         unresolved,

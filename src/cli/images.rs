@@ -7,6 +7,7 @@ use std::thread;
 use unpack::pipe::Cancel;
 
 use crate::check::{self, Assessment, Check};
+use crate::shipped;
 use ::report::{Explanation, Report, ReportRun, Style, Unopened};
 use facts::FactInputs;
 use facts::explain::explain;
@@ -129,7 +130,7 @@ fn problems(request: &Request, images: &[Image], check: &Check<'_>) -> Baseline 
 
 /// Loads the rules of a check, without those about a run, which the bytes of an image cannot answer.
 pub(super) fn rulebook(plan: &ImagesPlan) -> Result<Rulebook, CliError> {
-    Ok(plan.rulebook.open()?.only(Rule::is_of_image))
+    Ok(plan.rulebook.open(shipped())?.only(Rule::is_of_image))
 }
 
 /// Shows an image as the plan requires.

@@ -15,14 +15,14 @@ use image::dockerfile::Dockerfile;
 use image::reference::{Reference, transport_of};
 use image::source::AccessOptions;
 use image::{PlatformChoice, RegistryContacts, Request};
+use judge::RulebookSource;
 use layer::cache::ScanCache;
 use model::Environment;
-use model::document::{read_text, read_text_from};
+use model::document::{FileError, read_text, read_text_from};
 use model::{FailOn, ImagePath, Limits, StartChoice, conceal, counted, suggestion};
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
-use super::args::rulebook::RulebookSource;
 use super::args::verdict::IncompleteArg;
 use super::args::{
     AccessArgs, CheckArgs, CheckCommand, Color, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs,
@@ -226,6 +226,24 @@ impl AccessArgs {
         }
         Ok(limits)
     }
+
+    /// Resolves the options for media.
+    pub(super) fn options(&self, environment: &Environment) -> Result<AccessOptions, CliError> {
+        Ok(AccessOptions {
+            cert_dir: self.cert_dir.clone(),
+            authfile: self.authfile.clone(),
+            tls_verify: self.tls_verify,
+            limits: self.limits()?,
+            environment: environment.clone(),
+        })
+    }
+}
+
+impl JobsArg {
+    /// Resolves `--jobs`.
+    pub(super) fn count(self) -> NonZeroUsize {
+        self.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
 }
 
 /// Resolves the reading options to one request per image.
@@ -237,21 +255,14 @@ pub(super) fn requests(
     environment: &Environment,
 ) -> Result<Vec<Request>, CliError> {
     let ReadingArgs { platform, access } = reading;
-    let limits = access.limits()?;
+    let options = access.options(environment)?;
     let choice = platform.unwrap_or(PlatformChoice::Host);
-    let jobs = jobs.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-    let options = AccessOptions {
-        cert_dir: access.cert_dir,
-        authfile: access.authfile,
-        tls_verify: access.tls_verify,
-        limits: limits.clone(),
-        environment: environment.clone(),
-    };
+    let jobs = jobs.count();
     let request = |text: &String| -> Result<Request, CliError> {
         Ok(Request {
             choice: choice.clone(),
             jobs,
-            limits: limits.clone(),
+            limits: options.limits.clone(),
             options: options.clone(),
             cache: Arc::clone(cache),
             ..Request::new(text).map_err(|error| CliError::Usage(error.to_string()))?
@@ -262,13 +273,7 @@ pub(super) fn requests(
 
 /// The images of the command line, then those of each list.
 fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result<Vec<String>, CliError> {
-    for path in lists {
-        let text = match path.to_str() {
-            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
-            _ => read_text(path, limits)?,
-        };
-        images.extend(names(path, &text)?);
-    }
+    images.extend(read_lists(lists, limits)?);
     if images.is_empty() {
         return Err(CliError::Usage("--list: no line names an image".to_owned()));
     }
@@ -278,9 +283,23 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
     Ok(images)
 }
 
+/// The images of lists.
+pub(super) fn read_lists(lists: &[PathBuf], limits: &Limits) -> Result<Vec<String>, CliError> {
+    let names = lists.iter().map(|path| names(path, &read_input(path, limits)?));
+    Ok(names.collect::<Result<Vec<_>, CliError>>()?.concat())
+}
+
+/// Reads a text file; `-` is standard input.
+pub(super) fn read_input(path: &Path, limits: &Limits) -> Result<String, FileError> {
+    match path.to_str() {
+        Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits),
+        _ => read_text(path, limits),
+    }
+}
+
 /// The lines of a list that name images. A line that cannot name one is an error, which does not quote it: the path may
 /// lead to a file that holds secrets.
-pub(super) fn names(path: &Path, list: &str) -> Result<Vec<String>, CliError> {
+fn names(path: &Path, list: &str) -> Result<Vec<String>, CliError> {
     let lines = list.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
     let is_name = |line: &str| conceal(line) == line && format!("docker://{line}").parse::<Reference>().is_ok();
     let is_path =

@@ -68,7 +68,7 @@ class Audit:
         return self.start('plan', '--no-config', '--run', run, *words).finish()
 
     def worker(self, run, shard='auto', *words):
-        return self.start('run', '--no-config', '--run', run, '--shard', shard, '--jobs', '1', *words)
+        return self.start('run', '--run', run, '--shard', shard, '--jobs', '1', *words)
 
     def merged(self, run, *words):
         """The document of a run, which must be complete."""

@@ -51,8 +51,7 @@ fn workers_agree_whatever_their_number() {
         let store = planned(folder.path(), &layout, run, &[]);
         for shard in 0..shards {
             let shard = format!("{shard}/{shards}");
-            let (status, _, err) =
-                audit(&["run", "--no-config", "--store", &store, "--run", run, "--shard", &shard, "--jobs", "1"]);
+            let (status, _, err) = audit(&["run", "--store", &store, "--run", run, "--shard", &shard, "--jobs", "1"]);
             assert_eq!(status, 0, "{err}");
         }
         let (_, document) = merged(&store, run);
@@ -74,7 +73,7 @@ fn workers_agree_whatever_their_number() {
 fn a_layer_is_blamed_for_what_it_brings() {
     let folder = tempfile::tempdir().unwrap();
     let store = planned(folder.path(), &layout(folder.path(), 42), "a", &[]);
-    assert_eq!(audit(&["run", "--no-config", "--store", &store]).0, 0);
+    assert_eq!(audit(&["run", "--store", &store]).0, 0);
     let owners = folder.path().join("owners.yaml");
     std::fs::write(&owners, "- {images: 'registry.example/team-*/**', team: apps}\n").unwrap();
     let (status, out, err) = audit(&["merge", "--store", &store, "--owners", owners.to_str().unwrap()]);
@@ -102,7 +101,7 @@ fn a_killed_worker_loses_and_repeats_nothing() {
     let layout = layout(folder.path(), 200);
     let store = planned(folder.path(), &layout, "killed", &[]);
     let work = || {
-        let arguments = ["audit", "run", "--no-config", "--store", &store, "--lease", "2s", "--jobs", "1"];
+        let arguments = ["audit", "run", "--store", &store, "--lease", "2s", "--jobs", "1"];
         Command::new(program()).args(arguments).env_clear().stderr(Stdio::null()).spawn().unwrap()
     };
     for _ in 0..3 {
@@ -118,7 +117,7 @@ fn a_killed_worker_loses_and_repeats_nothing() {
     assert_eq!(killed["counts"]["images"], 200);
     assert_eq!((&killed["counts"]["pending"], &killed["counts"]["unavailable"]), (&0.into(), &0.into()));
     planned(folder.path(), &layout, "quiet", &[]);
-    assert_eq!(audit(&["run", "--no-config", "--store", &store, "--run", "quiet"]).0, 0);
+    assert_eq!(audit(&["run", "--store", &store, "--run", "quiet"]).0, 0);
     assert_eq!(images(&killed), images(&merged(&store, "quiet").1));
 }
 
@@ -133,7 +132,7 @@ fn what_cannot_be_judged_is_unavailable_or_pending() {
     std::fs::remove_file(layout.join(layer)).unwrap();
     let (status, out, _) = audit(&["status", "--store", &store]);
     assert_eq!(status, 75, "{out}");
-    let (status, _, err) = audit(&["run", "--no-config", "--store", &store]);
+    let (status, _, err) = audit(&["run", "--store", &store]);
     assert_eq!(status, 0, "{err}");
     let document = merged(&store, "a").1;
     assert_eq!(document["counts"]["unavailable"], 1);
@@ -147,17 +146,27 @@ fn other_rules_are_refused_and_a_trend_books_them_to_the_rules() {
     let image = format!("oci-archive:{}", world("no-nccl").display());
     let store = folder.path().join("store").to_str().unwrap().to_owned();
     let policy = folder.path().join("policy.yaml");
-    std::fs::write(&policy, "rules:\n  severity:\n    nccl/missing-library: off\n").unwrap();
-    let policy = policy.to_str().unwrap();
-    for (run, rules) in [("before", &["--config", policy][..]), ("after", &["--no-config"])] {
+    let rule = folder.path().join("own/acme/no-conda.yaml");
+    std::fs::create_dir_all(rule.parent().unwrap()).unwrap();
+    let own = "id: acme/no-conda\ntitle: PyTorch is installed by conda\nseverity: warning\nowner: image\n\
+        check: \"!torch.path.contains('/conda/')\"\nmessage: m\nwhy: w\nfix: f\n";
+    std::fs::write(&rule, own).unwrap();
+    std::fs::write(&policy, "rules: {folders: [own], severity: {nccl/missing-library: off}}\n").unwrap();
+    let named = policy.to_str().unwrap();
+    for (run, rules) in [("before", &["--config", named][..]), ("after", &["--no-config"])] {
         let (status, out, err) = audit(&[&["plan", "--store", &store, "--run", run, &image], rules].concat());
         assert_eq!(status, 0, "{out}{err}");
-        let (status, _, err) = audit(&[&["run", "--store", &store, "--run", run], rules].concat());
+    }
+    // The policy is in the plan, and its rules are not.
+    std::fs::remove_file(&policy).unwrap();
+    for run in ["before", "after"] {
+        let (status, _, err) = audit(&["run", "--store", &store, "--run", run]);
         assert_eq!(status, 0, "{err}");
     }
-    let (status, _, err) = audit(&["run", "--no-config", "--store", &store, "--run", "before"]);
+    std::fs::write(&rule, own.replace("warning", "error")).unwrap();
+    let (status, _, err) = audit(&["run", "--store", &store, "--run", "before"]);
     assert_eq!(status, 2);
-    assert!(err.contains("policy") || err.contains("rules differ"), "{err}");
+    assert!(err.contains("these rules differ from the plan's: acme/no-conda"), "{err}");
     let (status, out, err) =
         audit(&["trend", "--store", &store, "--run", "after", "--since", "before", "--format", "json"]);
     assert_eq!(status, 0, "{err}");
@@ -191,7 +200,7 @@ fn plans_are_immutable_and_stores_are_checked() {
 #[test]
 fn manifests_have_every_shard() {
     let common = ["--store", "s3://bucket/audit", "--run", "r", "--shards", "5"];
-    let (status, out, err) = audit(&[&["manifest", "slurm"][..], &common, &["--", "--profile", "a b"]].concat());
+    let (status, out, err) = audit(&[&["manifest", "slurm"][..], &common, &["--", "--lease", "a b"]].concat());
     assert_eq!(status, 0, "{err}");
     assert!(out.contains("#SBATCH --array=0-4\n") && out.contains("--deadline 55m") && out.contains("'a b'"), "{out}");
     let (status, out, err) = audit(&[&["manifest", "kubernetes", "--image", "reg.example/n:1"][..], &common].concat());
@@ -212,7 +221,7 @@ fn manifests_have_every_shard() {
 fn a_summary_counts_what_it_leaves_out_and_images_of_no_team() {
     let folder = tempfile::tempdir().unwrap();
     let store = planned(folder.path(), &layout(folder.path(), 70), "a", &[]);
-    assert_eq!(audit(&["run", "--no-config", "--store", &store]).0, 0);
+    assert_eq!(audit(&["run", "--store", &store]).0, 0);
     let owners = folder.path().join("owners.yaml");
     std::fs::write(&owners, "- {images: 'registry.example/team-3/**', team: apps}\n").unwrap();
     let merge = ["merge", "--store", &store, "--owners", owners.to_str().unwrap(), "--format"];

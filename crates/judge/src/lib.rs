@@ -19,7 +19,7 @@ pub use difference::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, S
 pub use identity::{FindingIdentity, distinct_names};
 pub use in_force::{PolicyInForce, RulesInForce};
 pub use policy::{PolicyError, PolicyText};
-pub use rulebook::{Rulebook, RulebookError};
+pub use rulebook::{Rulebook, RulebookError, RulebookSource};
 pub use shipped::{Shipped, ShippedFile};
 pub use verdict::Verdict;
 

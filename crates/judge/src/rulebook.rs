@@ -1,6 +1,9 @@
 //! The rules that judge an image: the built-in ones, as a profile and a policy file adjust them.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
 
 use super::in_force::{PolicyInForce, RulesInForce};
 use super::policy::{NoProfile, Policy, PolicyError, PolicyText, Subject, Today};
@@ -28,7 +31,7 @@ pub struct Rulebook {
 #[derive(Debug, thiserror::Error)]
 pub enum RulebookError {
     /// No profile has this name.
-    #[error(transparent)]
+    #[error("--profile: {0}")]
     Profile(#[from] NoProfile),
     /// A policy or a rule is invalid.
     #[error(transparent)]
@@ -42,6 +45,37 @@ pub enum RulebookError {
     /// The policy turns every rule off.
     #[error("the policy turns every rule off: nothing would be judged")]
     Empty,
+}
+
+/// A profile, and the policies that were read: everything that the rules depend on besides the program, and the folders
+/// of rules that the policies name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulebookSource {
+    profile: Option<String>,
+    policies: Vec<PolicyText>,
+}
+
+impl RulebookSource {
+    /// The policies must be [with their bases](PolicyText::with_bases).
+    pub const fn new(profile: Option<String>, policies: Vec<PolicyText>) -> Self {
+        Self { profile, policies }
+    }
+
+    /// Loads the selected rules.
+    pub fn open(&self, shipped: &'static Shipped) -> Result<Rulebook, RulebookError> {
+        Rulebook::new(shipped, self.profile.as_deref(), &self.policies)
+    }
+
+    /// The profile and the texts of the policies.
+    pub fn identity(&self) -> String {
+        let policies = self.policies.iter().map(|policy| policy.document().text);
+        self.profile.as_deref().into_iter().chain(policies).collect::<Vec<_>>().join("\0")
+    }
+
+    /// The folders of rules that the policies name. A policy that is wrong is reported where the rules are loaded.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.policies.iter().flat_map(|policy| policy.folders().unwrap_or_default()).collect()
+    }
 }
 
 impl Rulebook {

@@ -105,7 +105,7 @@ pub(in crate::cli) struct AuditPlanArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    mut_args = short_help(&["store", "run", "shard", "shards", "workers", "deadline", "jobs", "profile", "config", "cache"]),
+    mut_args = short_help(&["store", "run", "shard", "shards", "workers", "deadline", "jobs", "cache"]),
     after_help = RUN_EXAMPLES,
 )]
 pub(in crate::cli) struct AuditRunArgs {
@@ -137,8 +137,6 @@ pub(in crate::cli) struct AuditRunArgs {
     pub(in crate::cli) caching: CacheArg,
     #[command(flatten)]
     pub(in crate::cli) trust: TrustArg,
-    #[command(flatten)]
-    pub(in crate::cli) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 
 use image::fetch_text;
 use image::source::AccessOptions;
-use judge::{PolicyText, Rulebook, RulebookError};
+use judge::{PolicyText, Rulebook, RulebookError, RulebookSource};
 
 use crate::cli::CliError;
 use model::Environment;
@@ -35,7 +35,8 @@ pub(in crate::cli) struct RulebookArgs {
 impl RulebookArgs {
     /// Reads the policies, and loads the selected rules.
     pub(in crate::cli) fn open(&self, environment: &Environment) -> Result<Rulebook, CliError> {
-        self.read(&AccessOptions { environment: environment.clone(), ..AccessOptions::default() })?.open()
+        let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
+        Ok(self.read(&options)?.open(shipped())?)
     }
 
     /// Reads the policies, those in registries with these options.
@@ -55,34 +56,6 @@ impl RulebookArgs {
         for text in named? {
             policies.extend(text.with_bases(&fetch).map_err(RulebookError::from)?);
         }
-        Ok(RulebookSource { profile: self.profile.clone(), policies })
-    }
-}
-
-/// A profile, and the policies that were read.
-#[derive(Debug, Default)]
-pub(in crate::cli) struct RulebookSource {
-    profile: Option<String>,
-    policies: Vec<PolicyText>,
-}
-
-impl RulebookSource {
-    /// Loads the selected rules.
-    pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
-        Rulebook::new(shipped(), self.profile.as_deref(), &self.policies).map_err(|error| match error {
-            RulebookError::Profile(error) => CliError::Usage(format!("--profile: {error}")),
-            error => CliError::Rulebook(error),
-        })
-    }
-
-    /// The profile and the texts of the policies: everything that the rules depend on besides the program.
-    pub(in crate::cli) fn identity(&self) -> String {
-        let policies = self.policies.iter().map(|policy| policy.document().text);
-        self.profile.as_deref().into_iter().chain(policies).collect::<Vec<_>>().join("\0")
-    }
-
-    /// The folders of rules that the policies name. A policy that is wrong is reported where the rules are loaded.
-    pub(in crate::cli) fn folders(&self) -> Vec<PathBuf> {
-        self.policies.iter().flat_map(|policy| policy.folders().unwrap_or_default()).collect()
+        Ok(RulebookSource::new(self.profile.clone(), policies))
     }
 }

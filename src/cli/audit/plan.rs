@@ -1,26 +1,23 @@
 //! `ncclcheck audit plan`.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::sources::{SourceArgs, Sources};
+use super::sources::Sources;
 use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
 use crate::check::read_hosts;
 use crate::cli::args::audit::AuditPlanArgs;
 use crate::cli::args::{JobsArg, ReadingArgs};
-use crate::cli::plan::{names, requests};
+use crate::cli::plan::{read_lists, requests};
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
-use image::source::AccessOptions;
+use crate::shipped;
 use image::survey::survey;
 use image::{PlatformChoice, Request};
 use judge::rules::Rule;
 use layer::cache::ScanCache;
-use model::document::{read_text, read_text_from};
-use model::{Environment, Limits, counted};
+use model::{Environment, counted};
 use unpack::pipe::Cancel;
 
 /// Images whose documents are read at once. Registries answer most of them within milliseconds, and limit more.
@@ -29,32 +26,17 @@ const AT_ONCE: usize = 8;
 /// Resolves the images and writes the plan.
 pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let store = super::store(&asked.store, environment)?;
-    let limits = asked.reading.access.limits()?;
+    let options = asked.reading.access.options(environment)?;
     // A mistake in the hosts is an error now, and not in every worker.
     read_hosts(&asked.host)?;
-    let options = AccessOptions {
-        authfile: asked.reading.access.authfile.clone(),
-        cert_dir: asked.reading.access.cert_dir.clone(),
-        tls_verify: asked.reading.access.tls_verify,
-        environment: environment.clone(),
-        limits: limits.clone(),
-    };
     let source = asked.rulebook.read(&options)?;
-    let rulebook = source.open()?.only(Rule::is_of_image);
-    let rules = AuditRules::of(&rulebook, &source.identity(), asked.host, asked.fail_on, &limits);
+    let rulebook = source.open(shipped())?.only(Rule::is_of_image);
+    let rules = AuditRules::of(&rulebook, &source.identity(), asked.host.clone(), asked.fail_on, &options.limits);
     let again = asked.again.as_deref().map(|run| AuditRun::open(&store, Some(run))).transpose()?;
     let mut items = again.as_ref().map(AuditRun::all_items).transpose()?.unwrap_or_default();
+    let found = Sources::read(&asked, &options)?;
     let mut images = asked.images;
-    listed(&asked.list, &limits, &mut images)?;
-    let source_args = SourceArgs {
-        repositories: asked.repository,
-        registries: asked.registry,
-        tags: asked.tags,
-        newest: asked.newest,
-        pods: asked.pods,
-        engine: asked.engine,
-    };
-    let found = Sources::read(&source_args, &options)?;
+    images.extend(read_lists(&asked.list, &options.limits)?);
     images.extend(found.images.iter().cloned());
     if images.is_empty() && again.is_none() {
         let why = "nothing to audit\n  help: name images, or give --list, --repository, --registry, --pods or --engine";
@@ -65,7 +47,7 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     let reading = ReadingArgs { platform, ..asked.reading };
     let requests = requests(&images, reading, JobsArg::default(), &Arc::new(ScanCache::default()), environment)?;
     // The store starts threads, which the sandbox would not reach.
-    needs.images(&requests).store(&store, environment).temporary(&limits);
+    needs.images(&requests).store(&store, environment).temporary(&options.limits);
     drop(again);
     drop(store);
     needs.enter(environment);
@@ -87,23 +69,11 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
         return Err(CliError::Usage(format!("--run {run}: expected letters, digits, '-', '_' and '.'")));
     }
     let is_whole = unresolved.is_empty();
-    let plan = write_plan(&store, &run, created, rules, &items, unresolved)?;
+    let plan = write_plan(&store, &run, created, (rules, source), &items, unresolved)?;
     let images = counted(plan.items, "image", "images");
     let chunks = counted(plan.chunks.len(), "chunk", "chunks");
     output::stdout(|out| writeln!(out, "run {run}: {images} in {chunks}"))?;
     Ok(if is_whole { ExitStatus::Pass } else { ExitStatus::Incomplete })
-}
-
-/// Adds the images of lists.
-fn listed(lists: &[PathBuf], limits: &Limits, images: &mut Vec<String>) -> Result<(), CliError> {
-    for path in lists {
-        let text = match path.to_str() {
-            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
-            _ => read_text(path, limits)?,
-        };
-        images.extend(names(path, &text)?);
-    }
-    Ok(())
 }
 
 /// The images that were found, each with the time when it was made, and the references that were not, with the reason.

@@ -2,32 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::audit::{AuditItem, repository};
+use crate::cli::args::audit::AuditPlanArgs;
+use crate::cli::plan::read_input;
 use crate::cli::{CliError, say};
 use image::source::AccessOptions;
 use image::survey::{engine_images, repositories, tags};
-use model::document::{read_text, read_text_from};
 use model::{Limits, without_content};
 
 /// Largest list of pods, in bytes. One takes 5 to 20 KB.
 const MOST_PODS: u64 = 1 << 30;
-
-/// The sources that `audit plan` lists.
-#[derive(Debug, Default)]
-pub(super) struct SourceArgs {
-    pub(super) repositories: Vec<String>,
-    pub(super) registries: Vec<String>,
-    pub(super) tags: Vec<String>,
-    pub(super) newest: Option<usize>,
-    pub(super) pods: Option<PathBuf>,
-    pub(super) engine: bool,
-}
 
 /// The images that were listed.
 #[derive(Debug, Default)]
@@ -41,65 +30,14 @@ pub(super) struct Sources {
     pods: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// A list of pods, as `kubectl get pods -o json` prints it.
-#[derive(Deserialize)]
-struct PodList {
-    items: Vec<Pod>,
-}
-
-#[derive(Deserialize)]
-struct Pod {
-    metadata: PodMetadata,
-    #[serde(default)]
-    spec: PodSpec,
-    #[serde(default)]
-    status: PodStatus,
-}
-
-#[derive(Deserialize)]
-struct PodMetadata {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodSpec {
-    containers: Vec<PodContainer>,
-    init_containers: Vec<PodContainer>,
-    ephemeral_containers: Vec<PodContainer>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodStatus {
-    #[serde(rename = "containerStatuses")]
-    containers: Vec<PodContainer>,
-    #[serde(rename = "initContainerStatuses")]
-    init_containers: Vec<PodContainer>,
-    #[serde(rename = "ephemeralContainerStatuses")]
-    ephemeral_containers: Vec<PodContainer>,
-}
-
-/// A container of a specification, or of a status, which also has the digest that runs.
-#[derive(Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodContainer {
-    name: String,
-    image: String,
-    #[serde(rename = "imageID")]
-    image_id: String,
-}
-
 impl Sources {
     /// Lists the images of every source.
-    pub(super) fn read(asked: &SourceArgs, options: &AccessOptions) -> Result<Self, CliError> {
+    pub(super) fn read(asked: &AuditPlanArgs, options: &AccessOptions) -> Result<Self, CliError> {
         let mut sources = Self { newest: asked.newest, ..Self::default() };
         let wanted = globs("--tags", &asked.tags)?;
         let failed = |error: image::source::SourceError| CliError::Image(error.into());
-        let mut all: BTreeSet<String> = asked.repositories.iter().cloned().collect();
-        for registry in &asked.registries {
+        let mut all: BTreeSet<String> = asked.repository.iter().cloned().collect();
+        for registry in &asked.registry {
             let (host, pattern) = registry.split_once('/').unwrap_or((registry, "**"));
             let pattern = globs("--registry", &[pattern.to_owned()])?;
             let found = repositories(host, options).map_err(failed)?;
@@ -131,18 +69,16 @@ impl Sources {
 
     fn add_pods(&mut self, path: &Path, options: &AccessOptions) -> Result<(), CliError> {
         let limits = Limits { text_file: MOST_PODS, document: MOST_PODS, ..options.limits.clone() };
-        let text = match path.to_str() {
-            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), &limits)?,
-            _ => read_text(path, &limits)?,
-        };
-        let list: PodList = serde_json::from_str(&text).map_err(|error| {
-            let what =
-                format!("--pods {}: not a list of pods: {}", path.display(), without_content(&error.to_string()));
+        let text = read_input(path, &limits)?;
+        let wrong = |why: &str| {
+            let what = format!("--pods {}: not a list of pods: {why}", path.display());
             CliError::Usage(format!("{what}\n  help: kubectl get pods --all-namespaces -o json"))
-        })?;
-        for pod in &list.items {
-            let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
-            for reference in pod.images() {
+        };
+        let list: Value = serde_json::from_str(&text).map_err(|error| wrong(&without_content(&error.to_string())))?;
+        for pod in list["items"].as_array().ok_or_else(|| wrong("it has no list of items"))? {
+            let name = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+            let name = format!("{}/{}", name("namespace"), name("name"));
+            for reference in images_of(pod) {
                 self.pods.entry(reference.clone()).or_default().insert(name.clone());
                 self.images.insert(reference);
             }
@@ -183,29 +119,27 @@ impl Sources {
     }
 }
 
-impl Pod {
-    /// References of the images of a pod's containers, by digest if the kubelet reports one.
-    fn images(&self) -> BTreeSet<String> {
-        let spec = &self.spec;
-        let status = &self.status;
-        let statuses: Vec<_> =
-            [&status.containers, &status.init_containers, &status.ephemeral_containers].into_iter().flatten().collect();
-        let containers = [&spec.containers, &spec.init_containers, &spec.ephemeral_containers].into_iter().flatten();
-        let reference = |container: &PodContainer| {
-            let running = statuses.iter().find(|status| status.name == container.name);
-            // `docker-pullable://` is how dockershim wrote it.
-            let digest = running.and_then(|status| {
-                let id = status.image_id.strip_prefix("docker-pullable://").unwrap_or(&status.image_id);
-                id.split_once('@').map(|(_, digest)| digest.to_owned())
-            });
-            // An image of an index that runs has the digest of the index or of the manifest.
-            match digest {
-                Some(digest) => format!("docker://{}@{digest}", repository(&container.image)),
-                None => format!("docker://{}", container.image),
-            }
-        };
-        containers.filter(|container| !container.image.is_empty()).map(reference).collect()
-    }
+/// References of the images of a pod's containers, by digest if the kubelet reports one.
+fn images_of(pod: &Value) -> BTreeSet<String> {
+    let list = |part: &'static str, names: [&'static str; 3]| {
+        names.into_iter().filter_map(move |name| pod[part][name].as_array()).flatten()
+    };
+    let statuses = || list("status", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"]);
+    let reference = |container: &Value| {
+        let image = container["image"].as_str()?;
+        let running = statuses().find(|status| status["name"] == container["name"]);
+        // `docker-pullable://` is how dockershim wrote it.
+        let digest = running.and_then(|status| {
+            let id = status["imageID"].as_str()?;
+            id.strip_prefix("docker-pullable://").unwrap_or(id).split_once('@').map(|(_, digest)| digest)
+        });
+        // An image of an index that runs has the digest of the index or of the manifest.
+        Some(match digest {
+            Some(digest) => format!("docker://{}@{digest}", repository(image)),
+            None => format!("docker://{image}"),
+        })
+    };
+    list("spec", ["containers", "initContainers", "ephemeralContainers"]).filter_map(reference).collect()
 }
 
 fn globs(option: &str, patterns: &[String]) -> Result<GlobSet, CliError> {
@@ -231,8 +165,8 @@ mod tests {
                 {"name": "c", "image": "reg.example/train:1", "imageID": "reg.example/train@sha256:00"}]}},
             {"metadata": {"name": "pending", "namespace": "n"}, "spec": {"containers": [{"name": "c", "image": "x:2"}]}}
         ]}"#;
-        let list: PodList = serde_json::from_str(text).unwrap();
-        let images: Vec<_> = list.items.iter().flat_map(Pod::images).collect();
+        let list: Value = serde_json::from_str(text).unwrap();
+        let images: Vec<_> = list["items"].as_array().unwrap().iter().flat_map(images_of).collect();
         assert_eq!(images, ["docker://reg.example/init", "docker://reg.example/train@sha256:00", "docker://x:2"]);
     }
 }

@@ -7,12 +7,10 @@ use std::time::Instant;
 use crate::audit::worker::{WorkDone, Worker, WorkerStop};
 use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
 use crate::check::{Check, read_hosts};
-use crate::cli::args::ReadingArgs;
 use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
-use crate::cli::plan::requests;
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
-use image::source::AccessOptions;
+use crate::shipped;
 use image::{PlatformChoice, Request};
 use judge::rules::Rule;
 use model::{Environment, counted};
@@ -22,9 +20,8 @@ const CACHE: &str = "NCCLCHECK_CACHE";
 
 /// Works on a run.
 pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let limits = asked.access.limits()?;
-    let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
-    let source = asked.rulebook.read(&options)?;
+    let options = asked.access.options(environment)?;
+    let jobs = asked.jobs.count();
     // Workers share their scans in the store, unless they have another shared cache.
     let mut caching = asked.caching;
     if caching.cache.is_none() && environment.get(CACHE).is_none() {
@@ -34,36 +31,37 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     let name = format!("{place}-{}-{:08x}", std::process::id(), fastrand::u32(..));
     let cache = Arc::new(caching.open(asked.trust, environment)?.with_leases(name.clone()));
     let mut needs = CommandNeeds::new(asked.access.no_sandbox);
-    let reading = ReadingArgs { platform: None, access: asked.access };
-    let first = requests(&["docker://none".to_owned()], reading, asked.jobs, &cache, environment)?.pop();
-    let pattern = first.ok_or_else(|| CliError::Usage("no request".to_owned()))?;
     let request = |item: &AuditItem| -> Result<Request, String> {
         let parsed = Request::new(&item.reference).map_err(|error| error.to_string())?;
         let platform = item.platform.as_deref().and_then(|platform| platform.parse().ok());
         Ok(Request {
             text: item.names.first().unwrap_or(&item.reference).clone(),
             choice: platform.map_or(PlatformChoice::Host, PlatformChoice::One),
-            jobs: pattern.jobs,
-            limits: pattern.limits.clone(),
-            options: pattern.options.clone(),
+            jobs,
+            limits: options.limits.clone(),
+            options: options.clone(),
             cache: Arc::clone(&cache),
             ..parsed
         })
     };
-    // The store says which images there are. It is opened twice, because it starts threads, which a sandbox would not reach.
+    // The store says which images and policies there are. It is opened twice, because it starts threads, which a sandbox
+    // would not reach.
     {
         let store = super::store(&asked.store, environment)?;
-        let items = super::open(&store, &asked.store)?.all_items()?;
+        let run = super::open(&store, &asked.store)?;
+        let items = run.all_items()?;
         // A reference that is wrong is reported where it is read.
         needs.images(items.iter().filter_map(|item| request(item).ok()).collect::<Vec<_>>().iter());
+        needs.files(run.plan.rulebook.folders());
     }
     let store = super::store(&asked.store, environment)?;
-    needs.store(&store, environment).cache(&cache, environment).files(source.folders()).temporary(&limits);
+    needs.store(&store, environment).cache(&cache, environment).temporary(&options.limits);
     needs.enter(environment);
     let run = super::open(&store, &asked.store)?;
-    let rulebook = source.open()?.only(Rule::is_of_image);
+    let source = &run.plan.rulebook;
+    let rulebook = source.open(shipped())?.only(Rule::is_of_image);
     let planned = &run.plan.rules;
-    let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
+    let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &options.limits);
     planned.require(&own)?;
     let hosts = read_hosts(&planned.hosts)?;
     let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);

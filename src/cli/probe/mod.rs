@@ -8,6 +8,7 @@ mod table;
 
 use crate::check::Check;
 use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};
+use crate::shipped;
 use ::probe::{self, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload};
 use image::source::AccessOptions;
 use judge::Verdict;
@@ -106,7 +107,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let owners = plan::owners(&judging)?;
     let expected = plan::expected(&judging)?;
     let options = options(environment);
-    let rulebook = plan.rulebook.open()?.only(|rule| !rule.is_of_job());
+    let rulebook = plan.rulebook.open(shipped())?.only(|rule| !rule.is_of_job());
     plan.spare_images(steps.record.as_deref())?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let terminal = Terminal::new(plan.verbosity);

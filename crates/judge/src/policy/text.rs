@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use model::Limits;
 use model::document::{Document, DocumentError, FileError, Spanned, read_text};
 
@@ -16,7 +18,7 @@ const REGISTRY: &str = "oci://";
 const DEPTH: usize = 8;
 
 /// A policy that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyText {
     /// The path as given, or the reference of a policy in a registry.
     pub path: PathBuf,
@@ -29,7 +31,8 @@ pub struct PolicyText {
 }
 
 /// The files that a policy may name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Reach {
     /// All files: the user named the policy.
     Everything,
