@@ -1,6 +1,5 @@
-//! Errors of the file, of the emulated code, and of the returned map.
+//! Errors of the file, and of the emulated code with the returned map.
 
-use std::fmt;
 use std::io;
 use std::num::TryFromIntError;
 
@@ -12,7 +11,7 @@ pub enum ElfError {
     #[error("{part}: {error}")]
     Read {
         /// The part of the file.
-        part: FilePart,
+        part: String,
         /// The error of the reader.
         error: io::Error,
     },
@@ -51,34 +50,6 @@ pub enum ElfError {
     OutOfBounds,
 }
 
-/// A part of an ELF file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FilePart {
-    /// The ELF header.
-    Header,
-    /// The program headers.
-    ProgramHeaders,
-    /// The dynamic section.
-    DynamicSection,
-    /// The bytes mapped to this address.
-    Address(u64),
-    /// The bytes of a section or segment, from this offset in it on.
-    Offset(u64),
-}
-
-impl fmt::Display for FilePart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header => f.write_str("the ELF header"),
-            Self::ProgramHeaders => f.write_str("the program headers"),
-            Self::DynamicSection => f.write_str("the dynamic section"),
-            Self::Address(address) => write!(f, "reading {address:#x}"),
-            Self::Offset(offset) => write!(f, "its bytes from {offset:#x} on"),
-        }
-    }
-}
-
 /// The emulation of a call stopped early.
 #[derive(Debug, thiserror::Error)]
 #[error("at {address:#x}: {cause}")]
@@ -89,7 +60,8 @@ pub struct EmulationError {
     pub cause: ExecutionError,
 }
 
-/// An instruction, an imported function or an access to memory that cannot be emulated.
+/// An instruction, an imported function or an access to memory that cannot be emulated, or a returned value that is not
+/// the map that was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionError {
@@ -157,25 +129,13 @@ pub enum ExecutionError {
     /// The nodes of a `std::map` form a cycle, or exceed the limit.
     #[error("a map is cyclic or too large")]
     EndlessMap,
-    /// The file cannot be read.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// A defect of this crate: it accessed a buffer out of bounds.
-    #[error("the emulator accessed a buffer out of bounds")]
-    OutOfBounds,
-}
-
-/// The returned reference does not point to a `std::map<std::string, std::string>`.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MapError {
-    /// The map's entry count exceeds the limit.
+    /// The returned map's entry count exceeds the limit.
     #[error("the returned map has {0} entries, which is too many")]
-    TooLarge(u64),
-    /// The tree has more nodes than the map's entry count.
+    LargeMap(u64),
+    /// The tree of the returned map has more nodes than its entry count.
     #[error("the returned value is not a map: it has more nodes than its entry count")]
     MoreThanCounted,
-    /// The tree has fewer nodes than the map's entry count.
+    /// The tree has fewer nodes than the entry count.
     #[error("the returned value is not a map: it has {found} nodes, but an entry count of {counted}")]
     FewerThanCounted {
         /// The map's entry count.
@@ -183,15 +143,18 @@ pub enum MapError {
         /// Number of nodes of the tree.
         found: usize,
     },
-    /// A key or a value is not UTF-8.
+    /// A key or a value of the returned map is not UTF-8.
     #[error("the returned map has a key or value that is not UTF-8")]
     NotText,
     /// Two nodes have the same key.
     #[error("the returned value is not a map: two nodes have the same key")]
     DuplicateKey,
-    /// The memory of the map cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
-    Memory(#[from] ExecutionError),
+    Elf(#[from] ElfError),
+    /// A defect of this crate: it accessed a buffer out of bounds.
+    #[error("the emulator accessed a buffer out of bounds")]
+    OutOfBounds,
 }
 
 impl From<TryFromIntError> for ElfError {

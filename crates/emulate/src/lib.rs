@@ -35,7 +35,7 @@ mod runtime;
 mod x86;
 
 pub use elf_image::{ElfImage, ReadAt};
-pub use error::{ElfError, EmulationError, ExecutionError, FilePart, MapError};
+pub use error::{ElfError, EmulationError, ExecutionError};
 pub use libstdcxx_string::StringAbi;
 
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Returned<'_> {
     ///
     /// There is no such map at the returned address. If the function returns another type, this error is very likely but not
     /// certain.
-    pub fn map(&mut self, abi: StringAbi) -> Result<BTreeMap<String, String>, MapError> {
+    pub fn map(&mut self, abi: StringAbi) -> Result<BTreeMap<String, String>, ExecutionError> {
         libstdcxx_map::read(self.value, abi, &mut self.memory)
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Arguments;
-use super::error::{ExecutionError, MapError};
+use super::error::ExecutionError;
 use super::libstdcxx_string::StringAbi;
 use super::memory::Memory;
 
@@ -97,11 +97,15 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
 }
 
 /// The entries of a `std::map<std::string, std::string>`.
-pub(super) fn read(map: u64, abi: StringAbi, memory: &mut Memory<'_>) -> Result<BTreeMap<String, String>, MapError> {
+pub(super) fn read(
+    map: u64,
+    abi: StringAbi,
+    memory: &mut Memory<'_>,
+) -> Result<BTreeMap<String, String>, ExecutionError> {
     let header = map.wrapping_add(HEADER);
     let count = memory.pointer(header.wrapping_add(BEHIND))?;
     if count > MOST_ENTRIES {
-        return Err(MapError::TooLarge(count));
+        return Err(ExecutionError::LargeMap(count));
     }
     let mut entries = BTreeMap::new();
     let mut waiting = vec![memory.pointer(header.wrapping_add(PARENT))?];
@@ -110,22 +114,22 @@ pub(super) fn read(map: u64, abi: StringAbi, memory: &mut Memory<'_>) -> Result<
             continue;
         }
         if entries.len() as u64 >= count {
-            return Err(MapError::MoreThanCounted);
+            return Err(ExecutionError::MoreThanCounted);
         }
-        let mut text = |at: u64| -> Result<String, MapError> {
+        let mut text = |at: u64| -> Result<String, ExecutionError> {
             let bytes = abi.read(at, memory)?;
-            String::from_utf8(bytes).map_err(|_utf8| MapError::NotText)
+            String::from_utf8(bytes).map_err(|_utf8| ExecutionError::NotText)
         };
         let name = text(node.wrapping_add(BEHIND))?;
         let value = text(node.wrapping_add(BEHIND + abi.size()))?;
         if entries.insert(name, value).is_some() {
-            return Err(MapError::DuplicateKey);
+            return Err(ExecutionError::DuplicateKey);
         }
         waiting.push(memory.pointer(node.wrapping_add(LEFT))?);
         waiting.push(memory.pointer(node.wrapping_add(RIGHT))?);
     }
     if entries.len() as u64 != count {
-        return Err(MapError::FewerThanCounted { counted: count, found: entries.len() });
+        return Err(ExecutionError::FewerThanCounted { counted: count, found: entries.len() });
     }
     Ok(entries)
 }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::error::{ElfError, FilePart};
+use super::error::ElfError;
 
 /// A file that can be read at any offset.
 pub trait ReadAt {
@@ -116,7 +116,7 @@ impl<'a> ElfImage<'a> {
     /// The file is not an ELF file for x86-64 or AArch64, or cannot be read.
     pub fn open(file: &'a dyn ReadAt) -> Result<Self, ElfError> {
         let mut header = [0; 64];
-        file.read_at(0, &mut header).map_err(failed(FilePart::Header))?;
+        file.read_at(0, &mut header).map_err(failed("the ELF header"))?;
         if !header.starts_with(b"\x7fELF\x02\x01") {
             return Err(ElfError::NotElf64);
         }
@@ -136,7 +136,7 @@ impl<'a> ElfImage<'a> {
             frame_table: None,
         };
         let mut table = vec![0; usize::from(half(&header, 56)) * 56];
-        file.read_at(long(&header, 32), &mut table).map_err(failed(FilePart::ProgramHeaders))?;
+        file.read_at(long(&header, 32), &mut table).map_err(failed("the program headers"))?;
         for header in table.chunks_exact(56) {
             let offset = long(header, 8);
             let address = long(header, 16);
@@ -159,7 +159,7 @@ impl<'a> ElfImage<'a> {
     fn dynamic_section(&self, offset: u64, size: u64) -> Result<Vec<(u64, u64)>, ElfError> {
         const LARGEST: u64 = 1 << 16;
         let mut bytes = vec![0; usize::try_from(size.min(LARGEST))?];
-        self.file.read_at(offset, &mut bytes).map_err(failed(FilePart::DynamicSection))?;
+        self.file.read_at(offset, &mut bytes).map_err(failed("the dynamic section"))?;
         let entries = bytes.chunks_exact(16).map(|entry| (long(entry, 0), long(entry, 8)));
         Ok(entries.take_while(|(tag, _)| *tag != 0).collect())
     }
@@ -192,7 +192,7 @@ impl<'a> ElfImage<'a> {
             let range = usize::try_from(from - address)?..usize::try_from(to - address)?;
             let part = buffer.get_mut(range).ok_or(ElfError::OutOfBounds)?;
             let offset = segment.offset.checked_add(from - segment.address).ok_or(ElfError::OffsetOverflow)?;
-            self.file.read_at(offset, part).map_err(failed(FilePart::Address(from)))?;
+            self.file.read_at(offset, part).map_err(failed(format!("reading {from:#x}")))?;
         }
         Ok(())
     }
@@ -270,8 +270,8 @@ fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
 }
 
 /// Adds the part of the file to an error.
-fn failed(part: FilePart) -> impl Fn(io::Error) -> ElfError {
-    move |error| ElfError::Read { part, error }
+fn failed(part: impl Into<String>) -> impl FnOnce(io::Error) -> ElfError {
+    move |error| ElfError::Read { part: part.into(), error }
 }
 
 fn bytes<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

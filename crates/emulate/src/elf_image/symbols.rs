@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::{ElfError, ElfImage, FilePart, failed, half, long, tag, word};
+use super::{ElfError, ElfImage, failed, half, long, tag, word};
 
 /// Maximum length of a compared name, in bytes. Mangled names of nested templates are long.
 const LONGEST_NAME: usize = 1 << 16;
@@ -168,7 +168,7 @@ impl ElfImage<'_> {
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
             let part = buffer.get_mut(..length).ok_or(ElfError::OutOfBounds)?;
-            self.file.read_at(offset.saturating_add(at), part).map_err(failed(FilePart::Offset(at)))?;
+            self.file.read_at(offset.saturating_add(at), part).map_err(failed(format!("its bytes from {at:#x} on")))?;
             if visit(at, part) {
                 return Ok(());
             }
