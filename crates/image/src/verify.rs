@@ -23,31 +23,20 @@ pub(super) struct Verification {
     hasher: Option<Hasher>,
 }
 
-/// A mismatch between a blob and its descriptor.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum VerificationError {
-    /// Wrong size.
-    #[error("blob {} has {} bytes, its descriptor says {expected}{}", digest.brief(), if *more { format!("more than {expected}") } else { read.to_string() }, help_line(Some(COPY_AGAIN)))]
-    Size {
-        /// The blob.
-        digest: Digest,
-        /// The size in its descriptor.
-        expected: u64,
-        /// Number of bytes read.
-        read: u64,
-        /// True if there were more bytes; reading stops there.
-        more: bool,
-    },
-    /// Wrong digest.
-    #[error("blob {} is corrupt: its {size} bytes have the digest {}{}", expected.brief(), found.brief(), help_line(Some(COPY_AGAIN)))]
-    Digest {
-        /// The blob.
-        expected: Digest,
-        /// The digest of the bytes read.
-        found: Digest,
-        /// Number of bytes read.
-        size: u64,
-    },
+/// The error of a blob of another size.
+fn size_mismatch(blob: &BlobRef, found: &str) -> io::Error {
+    let BlobRef { digest, size } = blob;
+    mismatch(&format!("blob {} has {found} bytes, its descriptor says {size}", digest.brief()))
+}
+
+/// The error of a blob with another digest.
+pub(super) fn digest_mismatch(expected: &Digest, found: &Digest, size: u64) -> io::Error {
+    let (expected, found) = (expected.brief(), found.brief());
+    mismatch(&format!("blob {expected} is corrupt: its {size} bytes have the digest {found}"))
+}
+
+fn mismatch(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what}{}", help_line(Some(COPY_AGAIN))))
 }
 
 impl<R: Read> Verified<R> {
@@ -82,37 +71,23 @@ impl Verification {
     pub(super) fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.read = self.read.saturating_add(bytes.len() as u64);
         if self.read > self.expected.size {
-            return Err(self.size_mismatch(true));
+            return Err(size_mismatch(&self.expected, &format!("more than {}", self.expected.size)));
         }
         if let (false, Some(hasher)) = (bytes.is_empty(), &mut self.hasher) {
             hasher.update(bytes);
             return Ok(());
         }
         if self.read < self.expected.size {
-            return Err(self.size_mismatch(false));
+            return Err(size_mismatch(&self.expected, &self.read.to_string()));
         }
         if let Some(hasher) = self.hasher.take() {
             let found = hasher.finish();
             if found != self.expected.digest {
-                let expected = self.expected.digest.clone();
-                return Err(invalid(VerificationError::Digest { expected, found, size: self.read }));
+                return Err(digest_mismatch(&self.expected.digest, &found, self.read));
             }
         }
         Ok(())
     }
-
-    fn size_mismatch(&self, more: bool) -> io::Error {
-        invalid(VerificationError::Size {
-            digest: self.expected.digest.clone(),
-            expected: self.expected.size,
-            read: self.read,
-            more,
-        })
-    }
-}
-
-fn invalid(mismatch: VerificationError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, mismatch)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::scanned::{KeptUnder, ScannedLayer, ScannedLayers, cached, keep, promi
 use crate::source::SourceError;
 use crate::target::Selector;
 use crate::texts::KeptTexts;
-use crate::verify::VerificationError;
+use crate::verify::digest_mismatch;
 use crate::{ImageError, Request, ScanContext};
 use layer::scan::{DecompressError, LayerScan, ScanError, scan_layer, unpack};
 use layer::tar::{LayerPaths, TarError, TarInput, TarReader};
@@ -367,8 +367,7 @@ fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> 
     if expected == found {
         return Ok(());
     }
-    let mismatch = VerificationError::Digest { expected: expected.clone(), found: found.clone(), size };
-    Err(ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, mismatch)))
+    Err(ScanError::Read(digest_mismatch(expected, found, size)))
 }
 
 fn blocks_of(blocks: &mut PipeWriter) -> impl FnMut(&[u8]) -> bool {

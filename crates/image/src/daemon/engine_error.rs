@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 
 use bollard::errors::Error;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::source::{SourceError, SourceErrorKind};
 use model::{cause, printable};
@@ -85,18 +85,12 @@ impl From<&Error> for EngineError {
     }
 }
 
-/// An engine's error object: `{"message": …}` as a response, `{"errorDetail": …, "error": …}` in a stream.
-#[derive(Deserialize)]
-struct Complaint {
-    #[serde(alias = "error")]
-    message: String,
-}
-
 /// The error that an engine wrote at the end of `bytes` instead of the rest of the data.
 pub(super) fn complaint(bytes: &[u8]) -> Option<String> {
     [&b"{\"errorDetail\""[..], b"{\"error\"", b"{\"message\"", b"{\"cause\""].iter().find_map(|start| {
         let text = bytes.get(memchr::memmem::find(bytes, start)?..)?;
-        serde_json::from_slice::<Complaint>(text).ok().map(|complaint| message(&complaint.message))
+        let object: Value = serde_json::from_slice(text).ok()?;
+        object.get("message").or(object.get("error"))?.as_str().map(message)
     })
 }
 

@@ -29,26 +29,20 @@ impl HostCerts {
     pub(super) fn find(host: &str, options: &AccessOptions) -> Result<Self, SourceError> {
         let mut certs = Self::default();
         if let Some(folder) = &options.cert_dir {
-            certs.read_folder(folder).map_err(|error| error.named(folder))?;
+            certs.read_files(files(folder).map_err(|error| failed(folder, error))?)?;
             return Ok(certs);
         }
         for folder in usual_folders(options).into_iter().map(|folder| folder.join(host)) {
-            match certs.read_folder(&folder) {
+            match files(&folder) {
                 // A default folder that is missing or unreadable is skipped.
-                Err(CertificateFolderError::Folder(error))
-                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
-                result => result.map_err(|error| error.named(&folder))?,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+                found => certs.read_files(found.map_err(|error| failed(&folder, error))?)?,
             }
         }
         Ok(certs)
     }
 
-    fn read_folder(&mut self, folder: &Path) -> Result<(), CertificateFolderError> {
-        let entries = fs::read_dir(folder)
-            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-            .map_err(CertificateFolderError::Folder)?;
-        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        files.sort();
+    fn read_files(&mut self, files: Vec<PathBuf>) -> Result<(), SourceError> {
         for file in files {
             match file.extension().and_then(|extension| extension.to_str()) {
                 Some("crt") => self.authorities.append(&mut authorities(&file)?),
@@ -60,25 +54,15 @@ impl HostCerts {
     }
 }
 
-/// A failure to read a folder.
-enum CertificateFolderError {
-    Folder(io::Error),
-    File(SourceError),
+/// The files of a folder, sorted.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
 }
 
-impl From<SourceError> for CertificateFolderError {
-    fn from(error: SourceError) -> Self {
-        Self::File(error)
-    }
-}
-
-impl CertificateFolderError {
-    fn named(self, folder: &Path) -> SourceError {
-        match self {
-            Self::Folder(error) => SourceError::io(format!("reading the certificates in {}", folder.display()), error),
-            Self::File(error) => error,
-        }
-    }
+fn failed(folder: &Path, error: io::Error) -> SourceError {
+    SourceError::io(format!("reading the certificates in {}", folder.display()), error)
 }
 
 pub(super) fn usual_folders(options: &AccessOptions) -> Vec<PathBuf> {

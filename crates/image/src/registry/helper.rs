@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use docker_credential::DockerCredential;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
+use serde_json::Value;
 
 use model::{Environment, cause};
 
@@ -21,14 +21,6 @@ const LARGEST: u64 = 64 << 10;
 
 /// The user of an answer whose secret is an identity token.
 const TOKEN: &str = "<token>";
-
-/// A helper's answer (docker-credential-helpers, "Development").
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct HelperAnswer {
-    username: String,
-    secret: String,
-}
 
 /// Asks the helper for the credentials of a server; `None` if it has none. The error never holds the helper's output,
 /// which may be the secret.
@@ -78,11 +70,12 @@ pub(super) fn ask(
         Some(false) if String::from_utf8_lossy(&bytes).contains("credentials not found") => Ok(None),
         Some(false) => Err(failed("failed".to_owned())),
         Some(true) => {
-            let answer: HelperAnswer =
-                serde_json::from_slice(&bytes).map_err(|_secret| failed("returned no credentials".to_owned()))?;
-            Ok(Some(match answer.username.as_str() {
-                TOKEN => DockerCredential::IdentityToken(answer.secret),
-                _ => DockerCredential::UsernamePassword(answer.username, answer.secret),
+            let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let credentials = answer["Username"].as_str().zip(answer["Secret"].as_str());
+            let (name, secret) = credentials.ok_or_else(|| failed("returned no credentials".to_owned()))?;
+            Ok(Some(match name {
+                TOKEN => DockerCredential::IdentityToken(secret.to_owned()),
+                name => DockerCredential::UsernamePassword(name.to_owned(), secret.to_owned()),
             }))
         }
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::answer::RegistryResponse;
 use super::conceal::Secrets;
@@ -126,34 +126,20 @@ pub(super) struct Access {
     pub(super) secrets: Secrets,
 }
 
-/// The error body of a registry or of a token service; OAuth 2 has its own format (RFC 6749, section 5.2).
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ErrorBody {
-    errors: Vec<ErrorEntry>,
-    error: Option<String>,
-    error_description: Option<String>,
-    details: Option<String>,
-    message: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ErrorEntry {
-    code: String,
-    message: String,
-}
-
 /// The server's message on one line; empty if the body contains none.
 fn quote(answer: RegistryResponse, secrets: &Secrets) -> String {
     let mut bytes = Vec::new();
     // A truncated body has no message, but the status still counts.
     _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
-    let body: ErrorBody = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut parts: Vec<String> = body.errors.into_iter().map(|entry| joined(&entry.code, &entry.message)).collect();
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let errors = body["errors"].as_array().into_iter().flatten();
+    let mut parts: Vec<String> = errors.map(|entry| joined(&entry["code"], &entry["message"])).collect();
     if parts.is_empty() {
-        let text = body.error_description.or(body.details).or(body.message);
-        parts.push(joined(&body.error.unwrap_or_default(), &text.unwrap_or_default()));
+        let text = ["error_description", "details", "message"]
+            .map(|name| &body[name])
+            .into_iter()
+            .find(|text| text.is_string());
+        parts.push(joined(&body["error"], text.unwrap_or(&Value::Null)));
     }
     parts.retain(|part| !part.is_empty());
     let text = secrets.removed_from(&parts.join("; ")).replace(['\n', '\t'], " ");
@@ -165,7 +151,8 @@ fn quote(answer: RegistryResponse, secrets: &Secrets) -> String {
     text
 }
 
-fn joined(code: &str, message: &str) -> String {
+fn joined(code: &Value, message: &Value) -> String {
+    let [code, message] = [code, message].map(|text| text.as_str().unwrap_or_default());
     match (code.is_empty(), message.is_empty()) {
         (false, false) => format!("{code}: {message}"),
         _ => format!("{code}{message}"),

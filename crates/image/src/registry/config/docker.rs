@@ -22,27 +22,13 @@ const HUB: &str = "docker.io";
 /// The part of `daemon.json` that concerns pulls.
 #[derive(Debug, Default)]
 pub(super) struct DockerConfig {
-    mirrors: Vec<HubMirror>,
-    insecure: Vec<InsecureRegistry>,
-}
-
-/// A mirror of Docker Hub.
-#[derive(Debug)]
-struct HubMirror {
-    /// `HOST[:PORT]`.
-    host: String,
-    is_plain: bool,
-    /// The file that names it.
+    /// The file.
     place: String,
-}
-
-/// An entry of `insecure-registries`.
-#[derive(Debug)]
-enum InsecureRegistry {
-    /// `HOST[:PORT]`.
-    Host(String),
-    /// `ADDRESS/BITS`.
-    Network(IpNet),
+    /// Hosts of mirrors of Docker Hub, each with whether its URL is plain HTTP.
+    mirrors: Vec<(String, bool)>,
+    /// Hosts and networks whose registries may be insecure.
+    insecure_hosts: Vec<String>,
+    insecure_networks: Vec<IpNet>,
 }
 
 #[derive(Deserialize)]
@@ -86,28 +72,35 @@ impl DockerConfig {
             if host.is_empty() || host.contains(['/', '?', '#', '@']) {
                 return Err(wrong(format!(": registry-mirrors: '{text}' must be a host without a path")));
             }
-            mirrors.push(HubMirror { host: host.to_owned(), is_plain, place: path.display().to_string() });
+            mirrors.push((host.to_owned(), is_plain));
         }
-        Ok(Self {
-            mirrors,
-            insecure: raw.insecure_registries.iter().map(|text| InsecureRegistry::parse(text)).collect(),
-        })
+        let mut config = Self { place: path.display().to_string(), mirrors, ..Self::default() };
+        for text in raw.insecure_registries {
+            match text.parse() {
+                Ok(network) => config.insecure_networks.push(network),
+                Err(_) => {
+                    let host = text.trim_start_matches("http://").trim_start_matches("https://");
+                    config.insecure_hosts.push(host.to_owned());
+                }
+            }
+        }
+        Ok(config)
     }
 
     /// The places of an image for Docker: for one of Docker Hub its mirrors, then the registry itself.
     pub(super) fn sources(&self, name: &Name) -> Result<Vec<PullSource>, SourceError> {
         let mut sources = Vec::new();
-        for mirror in self.mirrors.iter().filter(|_| name.registry() == HUB) {
+        for (host, is_plain) in self.mirrors.iter().filter(|_| name.registry() == HUB) {
             let rest = name.to_string().split_off(HUB.len());
-            let text = format!("{}{rest}", mirror.host);
+            let text = format!("{host}{rest}");
             let wrong =
-                |why: &str| SourceError::invalid(format!("{}: '{text}' is not an image name: {why}", mirror.place));
+                |why: &str| SourceError::invalid(format!("{}: '{text}' is not an image name: {why}", self.place));
             let physical: Name = text.parse().map_err(|error| wrong(&format!("{error}")))?;
-            if physical.registry() != mirror.host {
+            if physical.registry() != host {
                 return Err(wrong("the mirror's host needs a dot or a port"));
             }
-            let insecure = mirror.is_plain || self.is_insecure(&mirror.host);
-            sources.push(PullSource { name: physical, insecure, origin: Some(mirror.place.clone()), blocked: None });
+            let insecure = *is_plain || self.is_insecure(host);
+            sources.push(PullSource { name: physical, insecure, origin: Some(self.place.clone()), blocked: None });
         }
         let insecure = self.is_insecure(name.registry());
         sources.push(PullSource { name: name.clone(), insecure, origin: None, blocked: None });
@@ -115,23 +108,7 @@ impl DockerConfig {
     }
 
     fn is_insecure(&self, host: &str) -> bool {
-        self.insecure.iter().any(|entry| entry.includes(host))
-    }
-}
-
-impl InsecureRegistry {
-    fn parse(text: &str) -> Self {
-        match text.parse() {
-            Ok(network) => Self::Network(network),
-            Err(_) => Self::Host(text.trim_start_matches("http://").trim_start_matches("https://").to_owned()),
-        }
-    }
-
-    /// Returns true for a registry in the entry. Docker also resolves names and compares their addresses; this does not.
-    fn includes(&self, host: &str) -> bool {
-        match self {
-            Self::Host(name) => name == host,
-            Self::Network(network) => host_name(host).parse().is_ok_and(|address: IpAddr| network.contains(&address)),
-        }
+        let is_within = |address: IpAddr| self.insecure_networks.iter().any(|network| network.contains(&address));
+        self.insecure_hosts.iter().any(|name| name == host) || host_name(host).parse().is_ok_and(is_within)
     }
 }
