@@ -1,7 +1,7 @@
 //! Consequences: findings and missing answers that follow from a finding of another rule, which names them in
 //! `explains`. Each is shown below its cause, because repairing the cause settles it.
 
-use super::policy::RulePattern;
+use super::policy::is_rule;
 use super::rules::{Consequence, Judgement, Outcome, Problem};
 
 /// Turns every problem that another failed rule explains into a consequence of that rule. If the cause is itself a
@@ -39,7 +39,7 @@ fn cause(index: usize, judgements: &[Judgement<'_>]) -> Option<usize> {
     judgements.iter().enumerate().position(|(other, judgement)| {
         other != index
             && matches!(judgement.outcome, Outcome::Fail(_))
-            && judgement.rule.explains.iter().any(|pattern| RulePattern::new(pattern).matches(&problem.rule.id))
+            && judgement.rule.explains.iter().any(|pattern| is_rule(pattern, &problem.rule.id))
     })
 }
 
@@ -111,7 +111,7 @@ mod tests {
         let rules = RuleSet::builtin(shipped()).unwrap();
         for rule in rules.iter() {
             for pattern in &rule.explains {
-                let is_known = rules.iter().any(|other| RulePattern::new(pattern).matches(&other.id));
+                let is_known = rules.iter().any(|other| is_rule(pattern, &other.id));
                 assert!(is_known && *pattern != rule.id, "{}: explains {pattern}", rule.id);
             }
         }

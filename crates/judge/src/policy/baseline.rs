@@ -8,16 +8,10 @@ use crate::rules::{Judgement, Outcome, Problem, Waived};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     known: BTreeSet<KnownProblem>,
-    origin: BaselineOrigin,
-}
-
-/// Where known problems come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum BaselineOrigin {
-    /// The reports in the file of this name.
-    Reports(String),
-    /// The image with this reference.
-    Image(String),
+    /// The file or the image.
+    origin: String,
+    /// Why a problem that it has is accepted.
+    reason: &'static str,
 }
 
 /// A problem, identified by what a rebuild of the image does not change.
@@ -42,12 +36,14 @@ impl KnownProblem {
 impl Baseline {
     /// Returns an empty baseline for the problems in the reports of a file.
     pub fn of_reports(file: &str) -> Self {
-        Self { known: BTreeSet::new(), origin: BaselineOrigin::Reports(file.to_owned()) }
+        let reason = "the report that it is compared with has it too";
+        Self { known: BTreeSet::new(), origin: file.to_owned(), reason }
     }
 
     /// Returns an empty baseline for the problems of an image that others are compared with.
     pub fn of_image(reference: &str) -> Self {
-        Self { known: BTreeSet::new(), origin: BaselineOrigin::Image(reference.to_owned()) }
+        let reason = "the image that it is compared with has it too";
+        Self { known: BTreeSet::new(), origin: reference.to_owned(), reason }
     }
 
     /// Adds the problems of one more image.
@@ -58,7 +54,7 @@ impl Baseline {
     /// Waives the known problems, and returns a notice for each rule that has known problems and now finds none. A rule
     /// that has no answer, or is not in force, does not show that anything is fixed.
     pub fn accept<'r>(&self, mut judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
-        let (BaselineOrigin::Reports(origin) | BaselineOrigin::Image(origin)) = &self.origin;
+        let origin = &self.origin;
         let mut notices = Vec::new();
         for judgement in &mut judgements {
             let rule = &judgement.rule.id;
@@ -90,10 +86,11 @@ impl Baseline {
             Outcome::Unknown(gaps) => Problem::Unknown(gaps.clone()),
             _ => return,
         };
-        let (reason, place) = match &self.origin {
-            BaselineOrigin::Reports(name) => ("the report that it is compared with has it too", name),
-            BaselineOrigin::Image(reference) => ("the image that it is compared with has it too", reference),
-        };
-        *outcome = Outcome::Waived(Waived { problem, reason: reason.to_owned(), expires: None, place: place.clone() });
+        *outcome = Outcome::Waived(Waived {
+            problem,
+            reason: self.reason.to_owned(),
+            expires: None,
+            place: self.origin.clone(),
+        });
     }
 }

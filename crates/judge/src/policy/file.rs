@@ -31,6 +31,7 @@ pub(super) struct PolicyFile {
     /// The rules in force and their severities.
     pub(super) rules: Selection,
     /// Conditions that every image must meet.
+    #[serde(deserialize_with = "requirements")]
     #[schemars(with = "Vec<RequirementForm>")]
     pub(super) require: Vec<Requirement>,
     /// Accepted findings.
@@ -112,80 +113,61 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
     T::deserialize(deserializer).map(Some)
 }
 
-/// A condition that every image must meet.
-#[derive(Debug)]
+/// A condition with its reason and the severity of a violation.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(rename = "LongRequirement")]
 pub(super) struct Requirement {
+    /// The condition: `torch.version >= 2.6`, or CEL.
+    #[schemars(with = "String")]
     pub(super) that: Spanned<String>,
+    /// Reason for the requirement.
     pub(super) because: Option<String>,
+    /// Severity of a violation; error by default.
     pub(super) severity: Option<Severity>,
+    /// Name of the rule after `require/`; derived from the condition by default.
+    #[schemars(with = "Option<String>")]
     pub(super) id: Option<Spanned<String>>,
 }
 
 /// A condition: `torch.version >= 2.6`, or CEL.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes the two forms to editors")]
 enum RequirementForm {
     Short(String),
-    Long(LongRequirement),
+    Long(Requirement),
 }
 
-/// A condition with its reason and the severity of a violation.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct LongRequirement {
-    /// The condition: `torch.version >= 2.6`, or CEL.
-    #[schemars(with = "String")]
-    that: Spanned<String>,
-    /// Reason for the requirement.
-    because: Option<String>,
-    /// Severity of a violation; error by default.
-    severity: Option<Severity>,
-    /// Name of the rule after `require/`; derived from the condition by default.
-    #[schemars(with = "Option<String>")]
-    id: Option<Spanned<String>>,
+fn requirements<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Requirement>, D::Error> {
+    // Only the value around a text carries the text's place.
+    let forms = Vec::<Spanned<RequirementForm>>::deserialize(deserializer)?;
+    let requirement = |form: Spanned<RequirementForm>| match form.value {
+        RequirementForm::Short(that) => {
+            let that = Spanned::new(that, form.referenced, form.defined);
+            Requirement { that, because: None, severity: None, id: None }
+        }
+        RequirementForm::Long(long) => long,
+    };
+    Ok(forms.into_iter().map(requirement).collect())
 }
 
-impl<'de> Deserialize<'de> for Requirement {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Only the value around a text carries the text's place.
-        let form: Spanned<ProfileForm> = Spanned::deserialize(deserializer)?;
-        Ok(match form.value {
-            ProfileForm::Short(that) => Self {
-                that: Spanned::new(that, form.referenced, form.defined),
-                because: None,
-                severity: None,
-                id: None,
-            },
-            ProfileForm::Long(long) => {
-                Self { that: long.that, because: long.because, severity: long.severity, id: long.id }
-            }
-        })
-    }
-}
-
-enum ProfileForm {
-    Short(String),
-    Long(LongRequirement),
-}
-
-impl<'de> Deserialize<'de> for ProfileForm {
+impl<'de> Deserialize<'de> for RequirementForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
 
         impl<'de> Visitor<'de> for Either {
-            type Value = ProfileForm;
+            type Value = RequirementForm;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a condition such as `torch.version >= 2.6`, or a map with it under `that`")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<ProfileForm, E> {
-                Ok(ProfileForm::Short(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<RequirementForm, E> {
+                Ok(RequirementForm::Short(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ProfileForm, A::Error> {
-                LongRequirement::deserialize(MapAccessDeserializer::new(map)).map(ProfileForm::Long)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RequirementForm, A::Error> {
+                Requirement::deserialize(MapAccessDeserializer::new(map)).map(RequirementForm::Long)
             }
         }
 

@@ -14,7 +14,7 @@ use model::{FailOn, Severity, suggestion};
 
 pub use baseline::Baseline;
 pub use file::schema;
-pub use patterns::RulePattern;
+pub use patterns::is_rule;
 pub use text::{PolicyError, PolicyText};
 pub use waiver::{Subject, Today};
 
@@ -139,18 +139,18 @@ impl Policy {
             }
         }
         for layer in self.layers() {
-            let only = layer.patterns(&layer.file.rules.only, &rules)?;
-            let levels = layer.file.rules.severity.0.iter();
-            let levels = levels.map(|(pattern, level)| Ok((layer.pattern(pattern, &rules)?, level.value)));
-            let levels = levels.collect::<Result<Vec<_>, DocumentError>>()?;
-            layer.waivers.iter().try_for_each(|waiver| layer.pattern(&waiver.rule, &rules).map(|_| ()))?;
+            let only = &layer.file.rules.only;
+            let levels = &layer.file.rules.severity.0;
+            let waived = layer.waivers.iter().map(|waiver| &waiver.rule);
+            let patterns = only.iter().chain(levels.iter().map(|(pattern, _)| pattern)).chain(waived);
+            patterns.into_iter().try_for_each(|pattern| layer.check_pattern(pattern, &rules))?;
             // The last match wins, so that a file can list the general pattern first and exceptions after it.
             let level = |rule: &Rule| {
-                levels.iter().rev().find(|(pattern, _)| pattern.matches(&rule.id)).map(|(_, level)| *level)
+                levels.iter().rev().find(|(pattern, _)| is_rule(&pattern.value, &rule.id)).map(|(_, level)| level.value)
             };
             rules = rules.only(|rule| {
-                let is_wanted =
-                    only.is_empty() || rule.is_required() || only.iter().any(|pattern| pattern.matches(&rule.id));
+                let is_named = || only.iter().any(|pattern| is_rule(&pattern.value, &rule.id));
+                let is_wanted = only.is_empty() || rule.is_required() || is_named();
                 level(rule).map_or(is_wanted, |level| level != RuleLevel::Off)
             });
             for rule in rules.iter_mut() {
@@ -187,15 +187,10 @@ impl PolicyLayer {
         Document { name: &self.name, text: &self.text }
     }
 
-    fn patterns(&self, texts: &[Spanned<String>], rules: &RuleSet) -> Result<Vec<RulePattern>, DocumentError> {
-        texts.iter().map(|text| self.pattern(text, rules)).collect()
-    }
-
-    /// Compiles a pattern. A pattern that matches no rule is most likely a typing error, so it is refused.
-    fn pattern(&self, text: &Spanned<String>, rules: &RuleSet) -> Result<RulePattern, DocumentError> {
-        let pattern = RulePattern::new(&text.value);
-        if rules.iter().any(|rule| pattern.matches(&rule.id)) || rules.has_builtin(&text.value) {
-            return Ok(pattern);
+    /// Refuses a pattern that matches no rule, which is most likely a typing error.
+    fn check_pattern(&self, text: &Spanned<String>, rules: &RuleSet) -> Result<(), DocumentError> {
+        if rules.iter().any(|rule| is_rule(&text.value, &rule.id)) || rules.has_builtin(&text.value) {
+            return Ok(());
         }
         let help = suggestion(&text.value, rules.iter().map(|rule| &*rule.id));
         let help = help.unwrap_or_else(|| {

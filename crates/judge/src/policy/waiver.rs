@@ -1,5 +1,6 @@
 //! Waivers: findings accepted for a stated reason and a limited time.
 
+use globset::GlobMatcher;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -9,7 +10,7 @@ use model::document::{Document, DocumentError, Spanned};
 use model::{Digest, DigestError};
 
 use super::file::WaiverEntry;
-use super::patterns::{ImagePatterns, RulePattern};
+use super::patterns::{image_patterns, is_rule};
 
 /// The date that decides which waivers have expired.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,7 @@ pub struct Subject<'i> {
 pub(super) struct Waiver {
     pub(super) rule: Spanned<String>,
     reason: String,
-    images: ImagePatterns,
+    images: Vec<GlobMatcher>,
     digest: Option<Digest>,
     fingerprint: Option<String>,
     unknown: bool,
@@ -65,7 +66,7 @@ impl Waiver {
             digest.value.parse().map_err(|error: DigestError| document.mistake(digest, error.to_string()))
         };
         Ok(Self {
-            images: ImagePatterns::read(entry.images.as_deref().unwrap_or_default(), document)?,
+            images: image_patterns(entry.images.as_deref().unwrap_or_default(), document)?,
             digest: entry.digest.as_ref().map(digest).transpose()?,
             fingerprint: entry.fingerprint.map(|text| fingerprint(text, document)).transpose()?,
             expires: expiry(&entry.expires, document)?,
@@ -77,7 +78,8 @@ impl Waiver {
     }
 
     fn is_for(&self, image: &Subject<'_>) -> bool {
-        let named = self.images.is_empty() || image.names.iter().any(|name| self.images.matches(name));
+        let named = self.images.is_empty()
+            || image.names.iter().any(|name| self.images.iter().any(|pattern| pattern.is_match(name)));
         named && self.digest.as_ref().is_none_or(|digest| image.digests.contains(&Some(digest.as_str())))
     }
 
@@ -95,7 +97,7 @@ impl Waiver {
     }
 
     fn is_of(&self, judgement: &Judgement<'_>) -> bool {
-        RulePattern::new(&self.rule.value).matches(&judgement.rule.id)
+        is_rule(&self.rule.value, &judgement.rule.id)
     }
 
     fn waive(&self, outcome: Outcome, today: Today) -> Outcome {
