@@ -7,17 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use image::{Image, Request};
-use layer::cache::{
-    CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all,
-};
+use layer::cache::{DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all};
 use layer::store::ObjectFolder;
 use model::{BlobRef, Environment, Limits, size};
 use probe::arrangement::bytes;
 
 use super::args::ListFormat;
-use super::args::cache::{
-    CacheArg, CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, TrustArg, TrustChoice,
-};
+use super::args::cache::{CacheArg, CacheCommand, CacheExportArgs, TrustArg};
 use super::images::load;
 use super::plan::requests;
 use super::sandbox::CommandNeeds;
@@ -38,11 +34,7 @@ impl CacheArg {
             return Ok(ScanCache::default());
         }
         let shared = place.map(|place| ObjectFolder::new(place, environment)).transpose().map_err(CliError::Usage)?;
-        let trust = match trust.cache_trust {
-            TrustChoice::Own => CacheTrust::Own,
-            TrustChoice::Shared => CacheTrust::Shared,
-        };
-        Ok(ScanCache::new(local(environment)?, shared).trusting(trust))
+        Ok(ScanCache::new(local(environment)?, shared).trusting(trust.cache_trust))
     }
 }
 
@@ -68,8 +60,8 @@ pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<Ex
     let why = "no cache folder: set XDG_CACHE_HOME or HOME to an absolute path";
     let local = local(environment)?.ok_or_else(|| CliError::Usage(why.to_owned()))?;
     match command {
-        CacheCommand::Info(asked) => info(&asked, &local, environment),
-        CacheCommand::Clear(asked) => clear(&asked, &local),
+        CacheCommand::Info { format } => info(format, &local, environment),
+        CacheCommand::Clear { other_versions, older_than } => clear(other_versions, older_than, &local),
         CacheCommand::Export(asked) => exported(*asked, &local, environment),
     }
 }
@@ -79,7 +71,7 @@ fn failed(local: &LocalCache) -> impl Fn(std::io::Error) -> CliError {
     move |error| CliError::Output { what: what.clone(), error }
 }
 
-fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
+fn info(format: ListFormat, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
     let current = Scanner::of(&Limits::default());
     let mut scanners: BTreeMap<Scanner, Exported> = BTreeMap::from([(current.clone(), Exported::default())]);
     for StoredScans { scanner, size, .. } in local.stored().map_err(failed(local))? {
@@ -88,7 +80,7 @@ fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) ->
     }
     let all = scanners.values().copied().fold(Exported::default(), Exported::and);
     let place = environment.get(PLACE);
-    let text = match asked.format {
+    let text = match format {
         ListFormat::Human => {
             let mut text = format!("folder   {local}\nlimit    {}\n", size(local.bound()));
             let _ = writeln!(text, "holds    {}", counted(all));
@@ -121,12 +113,12 @@ fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) ->
     print(&text)
 }
 
-fn clear(asked: &CacheClearArgs, local: &LocalCache) -> Result<ExitStatus, CliError> {
+fn clear(other_versions: bool, older_than: Option<u32>, local: &LocalCache) -> Result<ExitStatus, CliError> {
     let current = Scanner::of(&Limits::default());
-    let age = asked.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    let age = older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let before = age.map(|age| SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
     let unwanted = |stored: &StoredScans| {
-        (!asked.other_versions || stored.scanner != current) && before.is_none_or(|before| stored.used < before)
+        (!other_versions || stored.scanner != current) && before.is_none_or(|before| stored.used < before)
     };
     let removed = local.remove(unwanted).map_err(failed(local))?;
     let bytes = removed.iter().map(|stored| stored.size).sum();

@@ -130,7 +130,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Explain(asked) => explain::explain(&asked, environment),
         Command::Check(command) if command.fix => fix::fix(*command, environment),
         Command::Check(command) => images::check(*command, environment),
-        Command::Diff(diff) => diff::diff(diff.check, environment),
+        Command::Diff(judged) => diff::diff(*judged, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
         Command::Watch { owner } => probe::watch(&owner, environment),

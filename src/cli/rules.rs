@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use facts::key::KEYS;
+use judge::Rulebook;
 use judge::policy::Profile;
 use judge::rules::{RuleFile, RuleSet, Trial};
 use model::document::{Document, read_text};
@@ -13,21 +14,22 @@ use report::pages;
 
 use crate::shipped;
 
-use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
+use super::args::rulebook::RulebookArgs;
+use super::args::{RulesCommand, SchemaOf};
 use super::{CliError, ExitStatus, output, output_file, plan};
 
 pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
-        RulesCommand::List(list) => {
-            let rulebook = list.rulebook.open(environment)?;
-            output::rules(rulebook.rules(), list.format, &plan::style(&list.look, environment))?;
+        RulesCommand::List { format, rulebook, look } => {
+            let rulebook = rulebook.open(environment)?;
+            output::rules(rulebook.rules(), *format, &plan::style(look, environment))?;
             Ok(ExitStatus::Pass)
         }
         RulesCommand::Profiles => profiles(),
-        RulesCommand::Show(asked) => show(asked, environment),
-        RulesCommand::Test(asked) => test(asked),
-        RulesCommand::Schema(asked) => schema(asked),
-        RulesCommand::Docs(asked) => docs(asked, environment),
+        RulesCommand::Show { rule, rulebook } => show(rule, rulebook, environment),
+        RulesCommand::Test { folders, mutate } => test(folders, *mutate),
+        RulesCommand::Schema { what } => schema(*what),
+        RulesCommand::Docs { folder, rulebook } => docs(folder, &rulebook.open(environment)?),
     }
 }
 
@@ -41,8 +43,8 @@ fn profiles() -> Result<ExitStatus, CliError> {
     print(&text)
 }
 
-fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
-    match asked.what {
+fn schema(what: SchemaOf) -> Result<ExitStatus, CliError> {
+    match what {
         SchemaOf::Policy => print(judge::POLICY_SCHEMA),
         SchemaOf::Rule => print(judge::RULE_SCHEMA),
         SchemaOf::Report => print(report::SCHEMA),
@@ -52,18 +54,17 @@ fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
 }
 
 /// Writes a page for each rule, and an index.
-fn docs(asked: &DocsArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let rulebook = asked.rulebook.open(environment)?;
+fn docs(folder: &Path, rulebook: &Rulebook) -> Result<ExitStatus, CliError> {
     let rules = rulebook.rules();
     let failed = |path: &Path, error| CliError::Output { what: path.display().to_string(), error };
     for rule in rules.iter() {
-        let path = asked.folder.join(format!("{}.md", rule.id));
+        let path = folder.join(format!("{}.md", rule.id));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         }
         output_file::file(&path, &pages::rule(rule))?;
     }
-    output_file::file(&asked.folder.join("README.md"), &pages::index(rules))?;
+    output_file::file(&folder.join("README.md"), &pages::index(rules))?;
     Ok(ExitStatus::Pass)
 }
 
@@ -73,19 +74,19 @@ pub(super) fn print(text: &str) -> Result<ExitStatus, CliError> {
     Ok(ExitStatus::Pass)
 }
 
-fn show(asked: &ShowArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    if let Some(text) = shipped().rule(&asked.rule) {
+fn show(id: &str, rulebook: &RulebookArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    if let Some(text) = shipped().rule(id) {
         return print(text);
     }
-    let rulebook = asked.rulebook.open(environment)?;
+    let rulebook = rulebook.open(environment)?;
     let rules = rulebook.rules();
-    match rules.get(&asked.rule) {
+    match rules.get(id) {
         // A requirement of a policy has no file of its own.
         Some(rule) if rule.is_required() => {
             Err(CliError::Usage(format!("{} is a requirement in {}", rule.id, rule.file)))
         }
         Some(rule) => print(&read_text(Path::new(&rule.file), &Limits::default())?),
-        None => Err(no_rule(&asked.rule, rules)),
+        None => Err(no_rule(id, rules)),
     }
 }
 
@@ -97,13 +98,13 @@ pub(super) fn no_rule(id: &str, rules: &RuleSet) -> CliError {
 }
 
 /// Tests rules. An invalid rule file does not stop the tests of other rules.
-fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
+fn test(folders: &[PathBuf], mutate: bool) -> Result<ExitStatus, CliError> {
     let mut wrong = Vec::new();
-    let rules = if asked.folders.is_empty() {
+    let rules = if folders.is_empty() {
         RuleSet::builtin(shipped())?
     } else {
         let mut rules = RuleSet::default();
-        for file in asked.folders.iter().map(|folder| RuleFile::find(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
+        for file in folders.iter().map(|folder| RuleFile::find(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
             let text = read_text(&file.path, &Limits::default())?;
             let document = Document { name: &file.path.display().to_string(), text: &text };
             if let Err(mistake) = rules.add(&file.id, document) {
@@ -116,7 +117,7 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     let mut sum = Trial::default();
     let mut count = 0;
     for rule in rules.iter() {
-        let trial = rule.try_out(asked.mutate);
+        let trial = rule.try_out(mutate);
         count += 1;
         sum.examples += trial.examples;
         sum.mutants += trial.mutants;
@@ -128,7 +129,7 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     output::stdout(|out| {
         wrong.iter().try_for_each(|what| writeln!(out, "{}", model::printable_message(what)))?;
         write!(out, "{count} rules, {} examples: {} failed", sum.examples, sum.failures.len())?;
-        if asked.mutate {
+        if mutate {
             let noticed = sum.mutants - sum.survivors.len();
             write!(out, "; {noticed} of {} mutants caught", sum.mutants)?;
         }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::cache::{CacheArg, TrustArg};
+use super::choice::Automatic;
 use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
+use super::verdict::FailOnArg;
 use super::{AccessArgs, JobsArg, ReadingArgs};
 use crate::audit::Shard;
-use model::FailOn;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
@@ -94,9 +95,8 @@ pub(in crate::cli) struct AuditPlanArgs {
     /// Judge for a described host, KEY=VALUE,... as `check` takes it (repeatable)
     #[arg(long, value_name = "HOST", help_heading = "Audit")]
     pub(in crate::cli) host: Vec<String>,
-    /// Lowest severity that fails: info, warning, error or never [default: the policy's, or error]
-    #[arg(long, value_name = "SEVERITY", value_parser = fail_on, help_heading = "Policy")]
-    pub(in crate::cli) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(in crate::cli) fail_on: FailOnArg,
     #[command(flatten)]
     pub(in crate::cli) reading: ReadingArgs,
     #[command(flatten)]
@@ -115,8 +115,8 @@ pub(in crate::cli) struct AuditRunArgs {
     ///
     /// auto reads the variables of a Slurm array, of a Kubernetes Indexed Job (with --shards) and of GitLab's parallel
     /// jobs; without any it means the whole plan. A worker helps with the other parts when its own is done.
-    #[arg(long, value_name = "SHARD", default_value = "auto", help_heading = "Audit")]
-    pub(in crate::cli) shard: ShardChoice,
+    #[arg(long, value_name = "SHARD", default_value = "auto", value_parser = shard, help_heading = "Audit")]
+    pub(in crate::cli) shard: Automatic<Shard>,
     /// Number of parts, where the scheduler does not say it
     #[arg(long, value_name = "N", help_heading = "Audit")]
     pub(in crate::cli) shards: Option<usize>,
@@ -258,27 +258,9 @@ pub(in crate::cli) enum AuditFormat {
     Markdown,
 }
 
-/// The value of `--shard`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum ShardChoice {
-    Auto,
-    One(Shard),
-}
-
-impl std::str::FromStr for ShardChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            text => text.parse().map(Self::One),
-        }
-    }
-}
-
-fn fail_on(text: &str) -> Result<FailOn, String> {
-    let found = FailOn::ALL.into_iter().find(|value| value.name() == text);
-    found.ok_or_else(|| "expected info, warning, error or never".to_owned())
+/// Parses `--shard`.
+fn shard(text: &str) -> Result<Automatic<Shard>, String> {
+    if text == "auto" { Ok(None) } else { text.parse().map(Some) }
 }
 
 /// Parses a time with a unit: `90s`, `55m`, `2h`.

@@ -2,6 +2,9 @@
 
 use clap::{Args, Subcommand};
 
+use layer::cache::CacheTrust;
+
+use super::choice::choice;
 use super::help::{images, sections, short_help};
 use super::{JobsArg, ListFormat, ReadingArgs};
 
@@ -22,43 +25,30 @@ pub(in crate::cli) struct TrustArg {
     /// Whose scans to believe: those of the shared cache too, or only this user's own
     ///
     /// With `own`, a shared cache gets new scans but is not read, and scans that came from one before are not used.
-    #[arg(long, value_name = "WHOSE", default_value = "shared", help_heading = "Cache")]
-    pub(in crate::cli) cache_trust: TrustChoice,
-}
-
-/// Value of `--cache-trust`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(in crate::cli) enum TrustChoice {
-    Own,
-    #[default]
-    Shared,
+    #[arg(long, value_name = "WHOSE", default_value = "shared", help_heading = "Cache",
+          value_parser = choice([("own", CacheTrust::Own), ("shared", CacheTrust::Shared)]))]
+    pub(in crate::cli) cache_trust: CacheTrust,
 }
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CacheCommand {
     /// Show the location and size of the cache
-    Info(CacheInfoArgs),
+    Info {
+        /// Output format
+        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        format: ListFormat,
+    },
     /// Remove scans from the cache
-    Clear(CacheClearArgs),
+    Clear {
+        /// Remove only scans made by other scanner versions or with other limits
+        #[arg(long)]
+        other_versions: bool,
+        /// Remove only scans that were not used for DAYS days
+        #[arg(long, value_name = "DAYS")]
+        older_than: Option<u32>,
+    },
     /// Copy scans of this version to a folder or URL for use with --cache
     Export(Box<CacheExportArgs>),
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct CacheInfoArgs {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(in crate::cli) format: ListFormat,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct CacheClearArgs {
-    /// Remove only scans made by other scanner versions or with other limits
-    #[arg(long)]
-    pub(in crate::cli) other_versions: bool,
-    /// Remove only scans that were not used for DAYS days
-    #[arg(long, value_name = "DAYS")]
-    pub(in crate::cli) older_than: Option<u32>,
 }
 
 const EXPORT_EXAMPLES: &str = "\

@@ -2,6 +2,7 @@
 
 pub(super) mod audit;
 pub(super) mod cache;
+mod choice;
 mod help;
 pub(super) mod probe;
 pub(super) mod rulebook;
@@ -64,7 +65,16 @@ pub(super) enum Command {
     /// Present stored reports in another form
     Report(ReportArgs),
     /// Compare two images: contents and findings
-    Diff(Box<DiffArgs>),
+    #[command(
+        mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
+        mut_arg("images", |images| {
+            images.num_args(2).value_names(["OLD", "NEW"]).action(ArgAction::Set).help(PAIR).long_help(PAIR)
+        }),
+        mut_arg("format", |format| format.help("Output format: human, json, github or markdown (repeatable)")),
+        after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
+        after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
+    )]
+    Diff(Box<CheckArgs>),
     /// Judge thousands of images with many workers: plan, run, merge, compare
     #[command(subcommand)]
     Audit(Box<AuditCommand>),
@@ -106,17 +116,46 @@ pub(super) enum Command {
 #[derive(Debug, Subcommand)]
 pub(super) enum RulesCommand {
     /// List the active rules
-    List(ListArgs),
+    List {
+        /// Output format
+        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        format: ListFormat,
+        #[command(flatten)]
+        rulebook: RulebookArgs,
+        #[command(flatten)]
+        look: StyleArgs,
+    },
     /// List the profiles
     Profiles,
     /// Print the source of a rule
-    Show(ShowArgs),
+    Show {
+        /// Rule ID, such as nccl/missing-library
+        rule: String,
+        #[command(flatten)]
+        rulebook: RulebookArgs,
+    },
     /// Test rules against their examples
-    Test(TestArgs),
+    #[command(after_help = "Examples:\n  ncclcheck rules test our-rules\n  ncclcheck rules test --mutate our-rules")]
+    Test {
+        /// Folders of rules, or rule files in them [default: the built-in rules]
+        folders: Vec<PathBuf>,
+        /// Also mutate each condition and require that an example fails
+        #[arg(long)]
+        mutate: bool,
+    },
     /// Print the JSON schema of a file, or list the facts and functions of conditions
-    Schema(SchemaArgs),
+    Schema {
+        /// Schema to print
+        #[arg(value_name = "WHAT", default_value = "policy")]
+        what: SchemaOf,
+    },
     /// Write a Markdown page for each rule
-    Docs(DocsArgs),
+    Docs {
+        /// Output folder
+        folder: PathBuf,
+        #[command(flatten)]
+        rulebook: RulebookArgs,
+    },
 }
 
 const CHECK_EXAMPLES: &str = "\
@@ -259,24 +298,6 @@ pub(super) struct DoctorArgs {
     pub(super) look: StyleArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct ListArgs {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(super) format: ListFormat,
-    #[command(flatten)]
-    pub(super) rulebook: RulebookArgs,
-    #[command(flatten)]
-    pub(super) look: StyleArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SchemaArgs {
-    /// Schema to print
-    #[arg(value_name = "WHAT", default_value = "policy")]
-    pub(super) what: SchemaOf,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaOf {
     /// Policy files (ncclcheck.yaml)
@@ -289,14 +310,6 @@ pub(super) enum SchemaOf {
     Audit,
     /// The facts and functions of conditions (not a JSON schema)
     Facts,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct DocsArgs {
-    /// Output folder
-    pub(super) folder: PathBuf,
-    #[command(flatten)]
-    pub(super) rulebook: RulebookArgs,
 }
 
 const EXPLAIN_EXAMPLES: &str = "\
@@ -376,39 +389,6 @@ Examples:
   ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2";
 
 const PAIR: &str = "The earlier and the later image";
-
-#[derive(Debug, Args)]
-#[command(
-    mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
-    mut_arg("images", |images| {
-        images.num_args(2).value_names(["OLD", "NEW"]).action(ArgAction::Set).help(PAIR).long_help(PAIR)
-    }),
-    mut_arg("format", |format| format.help("Output format: human, json, github or markdown (repeatable)")),
-    after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
-    after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
-)]
-pub(super) struct DiffArgs {
-    #[command(flatten)]
-    pub(super) check: CheckArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ShowArgs {
-    /// Rule ID, such as nccl/missing-library
-    pub(super) rule: String,
-    #[command(flatten)]
-    pub(super) rulebook: RulebookArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  ncclcheck rules test our-rules\n  ncclcheck rules test --mutate our-rules")]
-pub(super) struct TestArgs {
-    /// Folders of rules, or rule files in them [default: the built-in rules]
-    pub(super) folders: Vec<PathBuf>,
-    /// Also mutate each condition and require that an example fails
-    #[arg(long)]
-    pub(super) mutate: bool,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListFormat {

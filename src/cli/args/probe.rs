@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use probe::arrangement::{GpuSelection, Ulimit, bytes};
+use probe::arrangement::EntrypointUse::{self, OfImage, Replaced};
+use probe::arrangement::PullPolicy::{self, Always, Missing, Never};
+use probe::arrangement::{GpuSelection, GpuWay, Ulimit, bytes};
 use probe::{DEFAULT_PIDS, steps};
 
+use super::choice::{Automatic, choice};
 use super::help::{EXIT_SUMMARY, images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::{FailOnArg, IncompleteArg};
@@ -146,8 +149,9 @@ pub(in super::super) struct LaunchArgs {
     /// change users and files. none: the program replaces it, without privileges and with a read-only root file system.
     /// auto: image for preflight where the check sees that the entrypoint starts the command that it is given, otherwise
     /// none.
-    #[arg(long, value_name = "USE", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) entrypoint: EntrypointChoice,
+    #[arg(long, value_name = "USE", default_value = "auto", help_heading = "Container",
+          value_parser = choice([("auto", None), ("image", Some(OfImage)), ("none", Some(Replaced))]))]
+    pub(in crate::cli) entrypoint: Automatic<EntrypointUse>,
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
@@ -156,8 +160,14 @@ pub(in super::super) struct LaunchArgs {
     /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
     /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
     /// supports.
-    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) gpu_mode: GpuMode,
+    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container", value_parser = choice([
+        ("auto", None),
+        ("request", Some(GpuWay::Request)),
+        ("cdi", Some(GpuWay::Cdi)),
+        ("devices", Some(GpuWay::Devices)),
+        ("none", Some(GpuWay::None)),
+    ]))]
+    pub(in crate::cli) gpu_mode: Automatic<GpuWay>,
     /// Network of the container
     #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
     pub(in crate::cli) network: String,
@@ -177,8 +187,9 @@ pub(in super::super) struct LaunchArgs {
     #[arg(long, value_name = "LIMIT", help_heading = "Container")]
     pub(in crate::cli) ulimit: Vec<Ulimit>,
     /// Pass /dev/infiniband to the container; auto if this host has it
-    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) rdma: RdmaChoice,
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container",
+          value_parser = choice([("auto", None), ("yes", Some(true)), ("no", Some(false))]))]
+    pub(in crate::cli) rdma: Automatic<bool>,
     /// Additional host device (repeatable)
     #[arg(long, value_name = "PATH", help_heading = "Container")]
     pub(in crate::cli) device: Vec<String>,
@@ -189,8 +200,9 @@ pub(in super::super) struct LaunchArgs {
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) cap_add: Vec<String>,
     /// When the engine pulls the image
-    #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
-    pub(in crate::cli) pull: PullChoice,
+    #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container",
+          value_parser = choice([("missing", Missing), ("never", Never), ("always", Always)]))]
+    pub(in crate::cli) pull: PullPolicy,
     /// Print the equivalent `docker run` command and exit
     #[arg(long, help_heading = "Container")]
     pub(in crate::cli) dry_run: bool,
@@ -268,38 +280,8 @@ pub(in super::super) struct Judging {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum EntrypointChoice {
-    Auto,
-    Image,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum GpuMode {
-    Auto,
-    Request,
-    Cdi,
-    Devices,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Isolation {
     Own,
     All,
     Matrix,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum RdmaChoice {
-    Auto,
-    Yes,
-    No,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum PullChoice {
-    Missing,
-    Never,
-    Always,
 }

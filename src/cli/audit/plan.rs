@@ -31,7 +31,8 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     read_hosts(&asked.host)?;
     let source = asked.rulebook.read(&options)?;
     let rulebook = source.open(shipped())?.only(Rule::is_of_image);
-    let rules = AuditRules::of(&rulebook, &source.identity(), asked.host.clone(), asked.fail_on, &options.limits);
+    let rules =
+        AuditRules::of(&rulebook, &source.identity(), asked.host.clone(), asked.fail_on.fail_on, &options.limits);
     let again = asked.again.as_deref().map(|run| AuditRun::open(&store, Some(run))).transpose()?;
     let mut items = again.as_ref().map(AuditRun::all_items).transpose()?.unwrap_or_default();
     let found = Sources::read(&asked, &options)?;

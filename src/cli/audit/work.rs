@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::audit::worker::{WorkDone, Worker, WorkerStop};
 use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
 use crate::check::{Check, read_hosts};
-use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
+use crate::cli::args::audit::AuditRunArgs;
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
 use crate::shipped;
@@ -66,8 +66,8 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     let hosts = read_hosts(&planned.hosts)?;
     let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);
     let shard = match asked.shard {
-        ShardChoice::One(shard) => shard,
-        ShardChoice::Auto => Shard::of_environment(environment, asked.shards)
+        Some(shard) => shard,
+        None => Shard::of_environment(environment, asked.shards)
             .map_err(|error| CliError::Usage(format!("--shard auto: {error}")))?,
     };
     let stop = Arc::new(WorkerStop::default());

@@ -19,9 +19,7 @@ use probe::engine::Launcher;
 use probe::recording::Recording;
 use report::{Format, Report, ReportRun, Style};
 
-use super::args::probe::{
-    EntrypointChoice, InvestigationArgs, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps,
-};
+use super::args::probe::{InvestigationArgs, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::sandbox::STARTS_PROGRAMS;
@@ -130,7 +128,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let mut exit = ExitStatus::Pass;
     for (index, request) in plan.requests.iter().enumerate() {
         if launch.dry_run {
-            if launch.entrypoint == EntrypointChoice::Auto {
+            if launch.entrypoint.is_none() {
                 super::say(UNDECIDED);
             }
             run.show(&request.text)?;
@@ -222,7 +220,7 @@ impl ImageRun<'_> {
 
     /// Decides by the image's files whether its entrypoint starts the program, if no option does.
     fn with_entrypoint(&self, prepared: PreparedSession, reading: &ImageReading<'_>) -> PreparedSession {
-        if self.launch.entrypoint != EntrypointChoice::Auto || prepared.image_entrypoint().is_empty() {
+        if self.launch.entrypoint.is_some() || prepared.image_entrypoint().is_empty() {
             return prepared;
         }
         let python = self.process.python.as_deref().unwrap_or(PYTHON);

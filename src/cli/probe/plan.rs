@@ -9,7 +9,7 @@ use model::Owner;
 use model::document::Document;
 use model::document::read_text;
 use probe::ProbePlan;
-use probe::arrangement::{Arrangement, EntrypointUse, GpuWay, PullPolicy};
+use probe::arrangement::{Arrangement, GpuWay};
 use probe::expect::{Expectations, ExpectedRun};
 use probe::isolation::{self, Share, Way};
 use probe::plan::{SleepRank, WhatIf};
@@ -19,8 +19,7 @@ use probe::wire::what_if::WhatIfBody;
 
 use super::super::CliError;
 use super::super::args::probe::{
-    EntrypointChoice, GpuMode, InvestigationArgs, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice,
-    RareLaunchArgs, RdmaChoice, Steps,
+    InvestigationArgs, Isolation, Judging, LaunchArgs, ProcessArgs, RareLaunchArgs, Steps,
 };
 use super::listener::recorded;
 
@@ -49,7 +48,7 @@ pub(super) fn ways(more: &InvestigationArgs, launch: &LaunchArgs) -> Result<Vec<
         let why = "the containers communicate over the host's network: --network must be host";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
-    if launch.gpu_mode == GpuMode::Devices {
+    if launch.gpu_mode == Some(GpuWay::Devices) {
         let why = "--gpu-mode devices gives every container the device nodes of all GPUs: use request or cdi";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
@@ -115,14 +114,6 @@ pub(super) fn image_name(text: &str) -> Result<String, CliError> {
     Ok(text.to_owned())
 }
 
-const fn pull(pull: PullChoice) -> PullPolicy {
-    match pull {
-        PullChoice::Missing => PullPolicy::Missing,
-        PullChoice::Never => PullPolicy::Never,
-        PullChoice::Always => PullPolicy::Always,
-    }
-}
-
 /// Resolves the launch options of a container.
 pub(super) fn container(
     image: &str,
@@ -135,24 +126,17 @@ pub(super) fn container(
     if let Some(python) = &process.python {
         options.python.clone_from(python);
     }
-    options.entrypoint = match launch.entrypoint {
-        EntrypointChoice::Image => EntrypointUse::OfImage,
-        // A preflight decides once the image has been read.
-        EntrypointChoice::Auto | EntrypointChoice::None => EntrypointUse::Replaced,
-    };
+    // A preflight decides once the image has been read.
+    options.entrypoint = launch.entrypoint.unwrap_or_default();
     options.gpus = launch.gpus.clone();
-    options.gpu_way = way(launch.gpu_mode);
+    options.gpu_way = launch.gpu_mode;
     options.network.clone_from(&launch.network);
     options.ipc.clone_from(&launch.ipc);
     options.pid.clone_from(&rare.pid);
     options.hostname.clone_from(&rare.hostname);
     options.shm_size = launch.shm_size;
     options.ulimits.clone_from(&launch.ulimit);
-    options.rdma = match launch.rdma {
-        RdmaChoice::Auto => None,
-        RdmaChoice::Yes => Some(true),
-        RdmaChoice::No => Some(false),
-    };
+    options.rdma = launch.rdma;
     options.devices.clone_from(&launch.device);
     options.volumes.clone_from(&launch.volume);
     options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
@@ -160,7 +144,7 @@ pub(super) fn container(
     options.capabilities.clone_from(&launch.cap_add);
     options.memory = launch.memory;
     options.pids = launch.pids_limit;
-    options.pull = pull(launch.pull);
+    options.pull = launch.pull;
     Ok(options)
 }
 
@@ -169,14 +153,4 @@ fn variable(text: &str) -> Result<(String, String), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
         .ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))
-}
-
-const fn way(mode: GpuMode) -> Option<GpuWay> {
-    match mode {
-        GpuMode::Auto => None,
-        GpuMode::Request => Some(GpuWay::Request),
-        GpuMode::Cdi => Some(GpuWay::Cdi),
-        GpuMode::Devices => Some(GpuWay::Devices),
-        GpuMode::None => Some(GpuWay::None),
-    }
 }
