@@ -8,9 +8,7 @@ use facts::records::{ArrangementResult, VariantResult};
 use model::{Fact, Gap, Version, size};
 
 use super::super::recording::{Recording, StepOutcome, StepRecord};
-use super::super::wire::collectives::{
-    CollectivesBody, FORCED_NETWORK, Measurement, PointToPoint, Preparation, Setup, Times,
-};
+use super::super::wire::collectives::{CollectivesBody, FORCED_NETWORK, Measurement, PointToPoint, Setup, Times};
 use super::super::wire::isolated::{IsolatedBody, IsolatedRow};
 use super::super::wire::pytorch::MappedLibraries;
 use super::super::wire::what_if::{VariantSize, WhatIfBody, WhatIfVariant};
@@ -182,7 +180,7 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     let milliseconds = |seconds: f64| seen(step, whole(seconds * 1e3));
     facts.insert(key::RUN_NCCL_INIT, or_gap(first.map_or(Fact::Absent, milliseconds), lost));
     let mut pairs = step.parts_of::<PointToPoint>();
-    let pair = pairs.find(|part| part.prepared_by.copied() == Some(Preparation::Nothing));
+    let pair = pairs.find(|part| part.prepared_by.text() == Some("nothing"));
     let pair = pair.and_then(|part| part.first_seconds.copied());
     facts.insert(key::RUN_NCCL_PAIR, pair.map_or(Fact::Absent, milliseconds));
 }

@@ -10,7 +10,7 @@ use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
 use super::super::wire::collectives::{CollectivesBody, UncleanExit};
 use super::super::wire::limits::LimitsBody;
-use super::super::wire::{self, Nullable};
+use super::super::wire::{self, Field};
 use super::{filled, given, none_of, seen, site, unanswered};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
@@ -93,7 +93,7 @@ fn unfinished(recording: &Recording) -> Fact<String> {
 }
 
 /// A number from a step. Without a number, the fact takes the gap of `field`, the field that contains it.
-fn number<T>(step: &StepRecord, value: Option<i64>, field: &Nullable<T>) -> Fact<i64> {
+fn number<T>(step: &StepRecord, value: Option<i64>, field: &Field<T>) -> Fact<i64> {
     match value {
         Some(value) => seen(step, value),
         None => field.fact().as_ref().and_then(|_, _| Fact::Absent),

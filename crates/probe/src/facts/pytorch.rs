@@ -8,7 +8,7 @@ use model::Fact;
 
 use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
-use super::super::wire::pytorch::{MappedLibraries, PytorchBody, TorchBuild, TorchDevice, TorchGpuCode, When};
+use super::super::wire::pytorch::{MappedLibraries, PytorchBody, TorchBuild, TorchDevice};
 use super::{none_of, seen, site, texts, unanswered};
 
 const BUILD: &[&Definition] = key::definitions![RUN_TORCH_VERSION, RUN_TORCH_FILE, RUN_TORCH_NCCL, RUN_TORCH_LOADED];
@@ -33,7 +33,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
             let nccl = build.nccl_available.fact().clone().and_then(|is, _| seen(step, is));
             facts.insert(key::RUN_TORCH_NCCL, nccl);
             let mut mapped = step.parts_of::<MappedLibraries>();
-            let at_import = mapped.find(|part| part.when.copied() == Some(When::Import));
+            let at_import = mapped.find(|part| part.when.text() == Some("import"));
             let paths = at_import.map(|part| part.paths.list().to_vec()).unwrap_or_default();
             facts.insert(key::RUN_TORCH_LOADED, texts(step, paths));
         }
@@ -69,11 +69,11 @@ fn devices(step: &StepRecord, body: &PytorchBody, facts: &mut Facts) {
 }
 
 fn no_code(device: &TorchDevice) -> Option<String> {
-    (device.code.copied() == Some(TorchGpuCode::None)).then(|| "no code for this GPU".to_owned())
+    (device.code.text() == Some("none")).then(|| "no code for this GPU".to_owned())
 }
 
 fn ptx(device: &TorchDevice) -> Option<String> {
-    (device.code.copied() == Some(TorchGpuCode::Ptx)).then(|| device.code_from.text().unwrap_or("PTX").to_owned())
+    (device.code.text() == Some("ptx")).then(|| device.code_from.text().unwrap_or("PTX").to_owned())
 }
 
 fn kernel(device: &TorchDevice) -> Option<String> {

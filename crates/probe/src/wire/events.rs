@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use model::{conceal_line, without_content};
 
+use super::Field;
 use super::entrypoint::EntrypointLaunch;
 use super::host_config::{self, HostConfig};
-use super::{Field, Nullable};
 
 /// The version of the protocol.
 pub(super) const PROTOCOL: u64 = 1;
@@ -19,14 +19,13 @@ pub(super) const PROTOCOL: u64 = 1;
 pub type EventBody = Map<String, Value>;
 
 /// The event in one line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-#[schemars(deny_unknown_fields)]
 pub enum Event {
     /// Launch of the container. ncclcheck itself writes this line.
-    #[schemars(skip)]
     Launch(LaunchEvent),
     /// The program starts.
+    #[serde(skip_serializing)]
     Hello(Box<Hello>),
     /// A step starts.
     Start {
@@ -66,7 +65,6 @@ pub enum Event {
         why: String,
     },
     /// A line that ncclcheck did not accept. ncclcheck itself writes this line, in place of the other.
-    #[schemars(skip)]
     Refused {
         /// Number of the line in the output, and the reason.
         why: String,
@@ -89,21 +87,15 @@ objects! {
     /// Environment of the program, and its plan.
     pub struct Hello {
         pub python: Field<String>,
-        pub executable: Field<String>,
         pub platform: Field<String>,
         pub hostname: Field<String>,
         pub pid: Field<i64>,
         pub uid: Field<i64>,
-        pub gid: Field<i64>,
-        pub groups: Field<Vec<i64>>,
         /// Not in recordings of earlier versions, nor is `environment`.
-        #[serde(skip_serializing_if = "Field::is_absent")]
-        pub working_folder: Nullable<String>,
+        pub working_folder: Field<String>,
         /// Names of all variables of the program, with the values of those that cannot be secrets.
-        #[serde(skip_serializing_if = "Field::is_absent")]
         pub environment: Field<BTreeMap<String, Option<String>>>,
         /// The plan, with its defaults filled in.
-        #[schemars(with = "EventBody")]
         pub plan: Field<HelloPlan>,
     }
 
@@ -113,23 +105,33 @@ objects! {
         pub steps: Field<Vec<String>>,
     }
 
-    /// Stack of a process that hung.
-    pub struct Stack {
-        pub process: Field<String>,
-        /// State of the process in the kernel.
-        pub state: Field<String>,
-        pub stack: Field<Vec<String>>,
-    }
-
     /// Progress of a rank.
+    #[derive(JsonSchema)]
+    #[schemars(deny_unknown_fields)]
     pub struct RankState {
+        #[schemars(with = "u64")]
         pub rank: Field<u64>,
+        #[schemars(with = "String")]
         pub phase: Field<String>,
         /// Number of the phase, the same on all ranks.
+        #[schemars(with = "i64")]
         pub number: Field<i64>,
+        #[schemars(with = "String")]
         pub state: Field<String>,
-        pub error: Nullable<String>,
+        #[schemars(with = "Option<String>")]
+        pub error: Field<String>,
     }
+}
+
+/// Stack of a process that hung.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes an entry of a failure's stacks to readers of reports")]
+struct Stack {
+    process: String,
+    /// State of the process in the kernel.
+    state: String,
+    stack: Vec<String>,
 }
 
 /// Launch of a container.
@@ -186,9 +188,7 @@ impl LaunchEvent {
 }
 
 /// One line of NCCL's debug output.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[schemars(rename = "Log")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogEvent {
     /// Name of the step.
     pub step: String,
@@ -196,7 +196,6 @@ pub struct LogEvent {
     #[serde(default)]
     pub run: u32,
     /// Rank that wrote the line.
-    #[schemars(with = "u32")]
     pub rank: Option<u32>,
     /// The line.
     pub line: String,
@@ -206,8 +205,7 @@ pub struct LogEvent {
 }
 
 /// Failure of a step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailedEvent {
     /// Name of the step.
     pub step: String,

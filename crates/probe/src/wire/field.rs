@@ -1,8 +1,5 @@
 //! A field of a body: its value, or the reason for its absence.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -10,20 +7,17 @@ use serde_json::{Map, Value};
 use model::{Fact, Gap};
 
 /// Key of an object's reasons for null fields.
-pub(super) const UNREAD: &str = "unread";
+const UNREAD: &str = "unread";
 
 /// Key of the object that replaces a null with a reason, so that the field gets its reason. No program writes this key.
 const REASON: &str = "\0unread";
 
 /// A field of a body. It is absent if it is null or missing, and unknown if the program could not read it or wrote a
-/// value of another type. The schema allows null for `NULLABLE` fields only.
+/// value of another type.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field<T, const NULLABLE: bool = false>(Fact<T>);
+pub struct Field<T>(Fact<T>);
 
-/// A field that is null if the program could not read it.
-pub type Nullable<T> = Field<T, true>;
-
-impl<T, const NULLABLE: bool> Field<T, NULLABLE> {
+impl<T> Field<T> {
     /// The value, absence or gap.
     pub const fn fact(&self) -> &Fact<T> {
         &self.0
@@ -50,26 +44,26 @@ impl<T, const NULLABLE: bool> Field<T, NULLABLE> {
     }
 
     /// The value of a field of this object, as [`Self::known`] returns it.
-    pub fn known_in<U, const N: bool>(&self, field: impl FnOnce(&T) -> &Field<U, N>) -> Result<Option<&U>, Gap> {
+    pub fn known_in<U>(&self, field: impl FnOnce(&T) -> &Field<U>) -> Result<Option<&U>, Gap> {
         self.known()?.map_or(Ok(None), |object| field(object).known())
     }
 }
 
-impl<T: Copy, const NULLABLE: bool> Field<T, NULLABLE> {
+impl<T: Copy> Field<T> {
     /// A copy of the value, if there is one.
     pub fn copied(&self) -> Option<T> {
         self.value().copied()
     }
 }
 
-impl<const NULLABLE: bool> Field<String, NULLABLE> {
+impl Field<String> {
     /// The text, if there is one.
     pub fn text(&self) -> Option<&str> {
         self.value().map(String::as_str)
     }
 }
 
-impl<T, const NULLABLE: bool> Field<Vec<T>, NULLABLE> {
+impl<T> Field<Vec<T>> {
     /// The entries of a list that a fact needs, or its gap; empty if there is no list.
     pub fn known_list(&self) -> Result<&[T], Gap> {
         Ok(self.known()?.map_or(&[], Vec::as_slice))
@@ -81,25 +75,25 @@ impl<T, const NULLABLE: bool> Field<Vec<T>, NULLABLE> {
     }
 }
 
-impl<T, const NULLABLE: bool> Default for Field<T, NULLABLE> {
+impl<T> Default for Field<T> {
     fn default() -> Self {
         Self(Fact::Absent)
     }
 }
 
-impl<T, const NULLABLE: bool> From<T> for Field<T, NULLABLE> {
+impl<T> From<T> for Field<T> {
     fn from(value: T) -> Self {
         Self(Fact::seen(value, []))
     }
 }
 
-impl<T> From<Option<T>> for Nullable<T> {
+impl<T> From<Option<T>> for Field<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or_else(Self::default, Into::into)
     }
 }
 
-impl<'de, T: DeserializeOwned, const NULLABLE: bool> Deserialize<'de> for Field<T, NULLABLE> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(|value| Self(read(value)))
     }
@@ -120,24 +114,9 @@ fn read<T: DeserializeOwned>(value: Value) -> Fact<T> {
     }
 }
 
-impl<T: Serialize, const NULLABLE: bool> Serialize for Field<T, NULLABLE> {
+impl<T: Serialize> Serialize for Field<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(serializer)
-    }
-}
-
-impl<T: JsonSchema, const NULLABLE: bool> JsonSchema for Field<T, NULLABLE> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<T>();
-        if NULLABLE { json_schema!({ "anyOf": [value, { "type": "null" }] }) } else { value }
     }
 }
 
@@ -173,14 +152,14 @@ mod tests {
 
     #[test]
     fn an_unreadable_field_does_not_affect_others() {
-        let body = gpus(&json!({ "index": 3, "name": 7, "pcie": "fast", "serial": null, "new": [], "unread": {
-            "serial": "NVML_ERROR_NO_PERMISSION", "index": "not null" } }));
+        let body = gpus(&json!({ "index": 3, "name": 7, "pcie": "fast", "ecc": null, "new": [], "unread": {
+            "ecc": "NVML_ERROR_NO_PERMISSION", "index": "not null" } }));
         let [gpu] = body.gpus.list() else { panic!("{body:?}") };
         assert_eq!(gpu.index.copied(), Some(3));
-        assert_eq!(gpu.serial.known().unwrap_err().why, "NVML_ERROR_NO_PERMISSION");
+        assert_eq!(gpu.ecc.known().unwrap_err().why, "NVML_ERROR_NO_PERMISSION");
         assert_eq!(gpu.name.known().unwrap_err().why, "invalid type: integer `7`, expected a string");
         assert!(gpu.pcie.known_in(|pcie| &pcie.width).unwrap_err().why.contains("\"fast\""));
-        assert!(gpu.uuid.is_absent() && gpu.uuid.known().unwrap().is_none());
+        assert!(gpu.mig.is_absent() && gpu.mig.known().unwrap().is_none());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Types of the output of the program in the container: the lines ([`events`]) and the bodies in them, one file for
-//! each step. No other module knows a name of this format. The schema is generated from these types, and the program's
-//! tests validate its output against it.
+//! each step, with the fields that are read. No other module knows a name of this format. `payload/events.schema.json`
+//! describes all fields, and the program's tests validate its output against it.
 //!
 //! A recording may be older than this version, and a container may be hostile. So a [`Field`] that cannot be read is
 //! unknown, with the reason, and does not affect other fields.
@@ -9,7 +9,7 @@
     reason = "fields have the names of the payload, which include the units; its modules describe them"
 )]
 
-/// Declares the objects in bodies. Any field may be missing, and the schema allows no additional ones.
+/// Declares the objects in bodies. Any field may be missing.
 ///
 /// `is step "NAME"` declares the body of a step's result, and `is part "KIND"` that of a partial one.
 macro_rules! objects {
@@ -24,9 +24,8 @@ macro_rules! objects {
         }
     };
     ($($(#[$meta:meta])* pub struct $name:ident $(is $body:ident $value:literal)? { $($fields:tt)* })*) => {$(
-        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
         #[serde(default)]
-        #[schemars(deny_unknown_fields)]
         $(#[$meta])*
         pub struct $name { $($fields)* }
         $(objects!(@$body $name $value);)?
@@ -43,30 +42,27 @@ pub mod isolated;
 pub mod limits;
 pub mod pytorch;
 pub mod rdma;
-mod schema;
 mod speed;
 pub mod storage;
 pub mod topology;
 pub mod what_if;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use field::{Field, Nullable};
-pub use schema::schema;
+pub use field::Field;
 
 use events::EventBody;
 
 /// The body of a step's result.
-pub trait StepBody: DeserializeOwned + Default + JsonSchema {
+pub trait StepBody: DeserializeOwned + Default {
     /// Name of the step.
     const STEP: &'static str;
 }
 
 /// The body of a partial result.
-pub trait PartBody: DeserializeOwned + Default + JsonSchema {
+pub trait PartBody: DeserializeOwned + Default {
     /// Value of the field `kind`.
     const KIND: &'static str;
 }

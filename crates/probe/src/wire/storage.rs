@@ -1,10 +1,9 @@
 //! The step `storage`: the folders that training writes to by default.
 
-use super::{Field, Nullable};
+use super::Field;
 
 objects! {
     /// The folders that training writes to by default.
-    #[schemars(rename = "storage")]
     pub struct StorageBody is step "storage" {
         pub folders: Field<Vec<UsedFolder>>,
     }
@@ -14,20 +13,20 @@ objects! {
         /// Purpose of the folder.
         #[serde(rename = "use")]
         pub kept: Field<String>,
-        pub path: Nullable<String>,
+        pub path: Field<String>,
         /// The variable or file that names the folder; null for the working directory.
-        pub named_by: Nullable<String>,
+        pub named_by: Field<String>,
         /// Reason why the folder has no path.
-        pub unnamed: Nullable<String>,
+        pub unnamed: Field<String>,
         /// The folder or its nearest existing ancestor, which the following fields describe.
-        pub existing: Nullable<String>,
+        pub existing: Field<String>,
         /// Name of the error of creating a file; null on success.
-        pub error: Nullable<String>,
+        pub error: Field<String>,
         /// True if its mode lets this user create files, regardless of mounts and capabilities.
-        pub permitted: Nullable<bool>,
-        pub mount: Nullable<String>,
-        pub file_system: Nullable<String>,
-        pub free_bytes: Nullable<i64>,
-        pub free_inodes: Nullable<i64>,
+        pub permitted: Field<bool>,
+        pub mount: Field<String>,
+        pub file_system: Field<String>,
+        pub free_bytes: Field<i64>,
+        pub free_inodes: Field<i64>,
     }
 }
