@@ -1,10 +1,10 @@
 //! `probe` and `preflight`.
 
 mod listener;
-#[cfg(test)]
-mod pasted;
 mod plan;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::check::Check;
 use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};

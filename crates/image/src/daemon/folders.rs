@@ -82,7 +82,7 @@ fn folders_of(image: ImageInspect, id: Digest) -> Result<EngineFolders, String> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{Fake, respond};
+    use super::super::tests::fake::{Fake, respond};
     use super::*;
 
     const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

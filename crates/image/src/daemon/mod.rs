@@ -10,8 +10,6 @@ mod context;
 mod endpoint;
 mod engine_error;
 mod export;
-#[cfg(test)]
-mod fake;
 mod folders;
 pub(super) mod medium;
 mod needs;

@@ -1,9 +1,11 @@
+pub(super) mod fake;
+
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 
-use super::fake::{Fake, options, respond, respond_chunked};
 use super::*;
+use fake::{Fake, options, respond, respond_chunked};
 
 const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

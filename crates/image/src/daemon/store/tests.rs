@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::super::fake::{Fake, options, respond};
+use super::super::tests::fake::{Fake, options, respond};
 use super::tar_split::tests::record;
 use crate::plan::digest_of;
 use crate::{Image, ImageError, Request, load};

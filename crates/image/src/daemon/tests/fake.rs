@@ -9,13 +9,13 @@ use tempfile::TempDir;
 
 use model::Limits;
 
-use super::super::source::AccessOptions;
-use super::Engine;
+use super::super::Engine;
+use crate::source::AccessOptions;
 
 /// Docker's answer to `/version`; `{}` is the newest API version.
 const VERSION: &str = r#"{"Components":[{"Name":"Engine","Version":"28.2.2"}],"Version":"28.2.2","ApiVersion":"{}"}"#;
 
-pub(super) struct Fake {
+pub(in super::super) struct Fake {
     folder: TempDir,
     requests: Receiver<String>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Fake {
 impl Fake {
     /// Listens, and answers every request except `/version` with what `answer` writes for its target. Closes the
     /// connection after each answer.
-    pub(super) fn new(api: &'static str, answer: impl Fn(&str, &mut UnixStream) + Send + 'static) -> Self {
+    pub(in super::super) fn new(api: &'static str, answer: impl Fn(&str, &mut UnixStream) + Send + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("engine.sock")).unwrap();
         let (sender, requests) = channel();
@@ -45,29 +45,29 @@ impl Fake {
         Self { folder, requests }
     }
 
-    pub(super) fn endpoint(&self) -> String {
+    pub(in super::super) fn endpoint(&self) -> String {
         format!("unix://{}", self.folder.path().join("engine.sock").display())
     }
 
-    pub(super) fn engine(&self) -> Engine {
+    pub(in super::super) fn engine(&self) -> Engine {
         Engine::connect(&options(&[("DOCKER_HOST", &self.endpoint())])).unwrap()
     }
 
     /// The targets of all requests.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(in super::super) fn requests(&self) -> Vec<String> {
         self.requests.try_iter().collect()
     }
 }
 
 /// Writes a complete response.
-pub(super) fn respond(stream: &mut UnixStream, status: &str, body: &[u8]) {
+pub(in super::super) fn respond(stream: &mut UnixStream, status: &str, body: &[u8]) {
     // The client may hang up at any time.
     let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     let _ = stream.write_all(body);
 }
 
 /// Writes a chunked response, with the final chunk only if `ends`.
-pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: bool) {
+pub(in super::super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: bool) {
     let _ = write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
     for chunk in chunks {
         let _ = write!(stream, "{:x}\r\n", chunk.len());
@@ -80,7 +80,7 @@ pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: b
 }
 
 /// The access options for these variables.
-pub(super) fn options(variables: &[(&str, &str)]) -> AccessOptions {
+pub(in super::super) fn options(variables: &[(&str, &str)]) -> AccessOptions {
     AccessOptions {
         cert_dir: None,
         authfile: None,
