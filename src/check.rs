@@ -14,7 +14,7 @@ use judge::consequences;
 use judge::policy::Baseline;
 use judge::rules::{ImageNames, Judgement, Outcome};
 use judge::{Difference, Rulebook, RulesInForce, Side, Verdict};
-use model::{FailOn, ImageConfig, ImageSummary, Owner};
+use model::{FailOn, ImageConfig, ImageSummary, Owner, shell_word};
 use probe::recording::Recording;
 use report::Report;
 
@@ -200,13 +200,7 @@ const OWN_ROOT: &str = "root:/";
 /// A reference as one word of a shell's command, which is not an option.
 fn quoted(reference: &str) -> String {
     let is_option = reference.starts_with('-') && !matches!(reference.parse(), Ok(Reference::Stdin(_)));
-    let reference = &if is_option { format!("./{reference}") } else { reference.to_owned() };
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-+=:/@%,".contains(character);
-    if reference.chars().all(is_plain) {
-        reference.to_owned()
-    } else {
-        format!("'{}'", reference.replace('\'', "'\\''"))
-    }
+    shell_word(&if is_option { format!("./{reference}") } else { reference.to_owned() })
 }
 
 impl Assessment<'_> {

@@ -61,6 +61,6 @@ pub use severity::{FailOn, Severity};
 pub use size::{counted, size};
 pub use spelling::{distance_within, nearest, suggestion, suggestion_or_all};
 pub use summary::{ImageSummary, LayerSummary};
-pub use text::{command_guard, escape, help_line, is_among, printable, printable_lines, printable_message};
+pub use text::{command_guard, escape, help_line, is_among, printable, printable_lines, printable_message, shell_word};
 pub use version::Version;
 pub use write_target::WriteTarget;

@@ -141,6 +141,16 @@ pub fn is_among(word: &str, list: &str) -> bool {
     list.split_ascii_whitespace().any(|one| one == word)
 }
 
+/// Quotes one word of a shell's command (POSIX.1-2017, Shell Command Language, 2.2).
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Formats the `help:` line below an error; empty without a hint.
 pub fn help_line(hint: Option<&str>) -> String {
     hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use model::shell_word;
+
 use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
 
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
@@ -44,7 +46,7 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
         }
     }
     arrangement.arguments.iter().for_each(|argument| line.word(argument));
-    format!("{} < {}", line.0, quote(payload))
+    format!("{} < {}", line.0, shell_word(payload))
 }
 
 /// A command line under construction.
@@ -53,7 +55,7 @@ struct CommandLine(String);
 impl CommandLine {
     fn word(&mut self, word: &str) {
         self.0.push(' ');
-        self.0.push_str(&quote(word));
+        self.0.push_str(&shell_word(word));
     }
 
     fn option(&mut self, name: &str, value: impl fmt::Display) {
@@ -69,16 +71,6 @@ impl CommandLine {
 /// Path and mount options of the only writable place, apart from /dev/shm, in a container whose root file system is
 /// read-only.
 pub(super) const TMP: (&str, &str) = ("/tmp", "rw,nosuid,nodev,mode=1777");
-
-/// Quotes one word of a shell command (POSIX.1-2017, Shell Command Language, 2.2).
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use super::choice::Automatic;
 use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::FailOnArg;
-use super::{AccessArgs, JobsArg, ReadingArgs};
+use super::{AccessArgs, JobsArg, ListFormat, ReadingArgs};
 use crate::audit::Shard;
 
 #[derive(Debug, Subcommand)]
@@ -21,11 +21,32 @@ pub(in crate::cli) enum AuditCommand {
     /// Work on a plan, beside other workers
     Run(Box<AuditRunArgs>),
     /// Show how far a run is, and what failed
-    Status(AuditStatusArgs),
+    Status {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// Output format
+        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        format: ListFormat,
+    },
     /// Merge the results of a run: by layer, by rule, by team
-    Merge(AuditMergeArgs),
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge {
+        #[command(flatten)]
+        store: StoreArgs,
+        #[command(flatten)]
+        view: AuditViewArgs,
+    },
     /// Compare two runs: newly failing, fixed, new, gone
-    Trend(AuditTrendArgs),
+    #[command(after_help = TREND_EXAMPLES)]
+    Trend {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The earlier run
+        #[arg(long, value_name = "RUN", help_heading = "Audit")]
+        since: String,
+        #[command(flatten)]
+        view: AuditViewArgs,
+    },
     /// Print what to submit to a scheduler; nothing is submitted
     #[command(subcommand)]
     Manifest(AuditManifest),
@@ -139,15 +160,6 @@ pub(in crate::cli) struct AuditRunArgs {
     pub(in crate::cli) trust: TrustArg,
 }
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct AuditStatusArgs {
-    #[command(flatten)]
-    pub(in crate::cli) store: StoreArgs,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(in crate::cli) format: super::ListFormat,
-}
-
 const MERGE_EXAMPLES: &str = "\
 Exit status: 0 pass, 1 an image fails, 2 error, 3 an image is incomplete, unavailable or pending
 
@@ -155,37 +167,22 @@ Examples:
   ncclcheck audit merge --store /shared/audit
   ncclcheck audit merge --store /shared/audit --owners owners.yaml --format json -o audit.json";
 
-#[derive(Debug, Args)]
-#[command(after_help = MERGE_EXAMPLES)]
-pub(in crate::cli) struct AuditMergeArgs {
-    #[command(flatten)]
-    pub(in crate::cli) store: StoreArgs,
-    #[command(flatten)]
-    pub(in crate::cli) view: AuditViewArgs,
-}
-
 const TREND_EXAMPLES: &str = "\
 Exit status: 0 not worse, 1 an image newly fails, 2 error
 
 Examples:
   ncclcheck audit trend --store /shared/audit --since 20261101T020000Z";
 
-#[derive(Debug, Args)]
-#[command(after_help = TREND_EXAMPLES)]
-pub(in crate::cli) struct AuditTrendArgs {
-    #[command(flatten)]
-    pub(in crate::cli) store: StoreArgs,
-    /// The earlier run
-    #[arg(long, value_name = "RUN", help_heading = "Audit")]
-    pub(in crate::cli) since: String,
-    #[command(flatten)]
-    pub(in crate::cli) view: AuditViewArgs,
-}
-
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditManifest {
     /// A batch script of Slurm: an array with a task for each shard
-    Slurm(SlurmArgs),
+    Slurm {
+        #[command(flatten)]
+        common: ManifestArgs,
+        /// Partition
+        #[arg(long, value_name = "NAME")]
+        partition: Option<String>,
+    },
     /// An Indexed Job of Kubernetes with a pod for each shard
     Kubernetes(KubernetesArgs),
 }
@@ -207,15 +204,6 @@ pub(in crate::cli) struct ManifestArgs {
     /// Further arguments of `audit run`, after --
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(in crate::cli) arguments: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct SlurmArgs {
-    #[command(flatten)]
-    pub(in crate::cli) common: ManifestArgs,
-    /// Partition
-    #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) partition: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::args::audit::{AuditManifest, KubernetesArgs, ManifestArgs, SlurmArgs};
+use crate::cli::args::audit::{AuditManifest, KubernetesArgs, ManifestArgs};
 use crate::cli::{CliError, ExitStatus, output};
+use model::shell_word;
 
 /// Prints a manifest.
 pub(super) fn print(asked: &AuditManifest) -> Result<ExitStatus, CliError> {
     let text = match asked {
-        AuditManifest::Slurm(asked) => slurm(asked)?,
+        AuditManifest::Slurm { common, partition } => slurm(common, partition.as_deref())?,
         AuditManifest::Kubernetes(asked) => format!("{:#}\n", kubernetes(asked)?),
     };
     output::stdout(|out| out.write_all(text.as_bytes()))?;
@@ -30,13 +31,13 @@ impl ManifestArgs {
 }
 
 /// A batch script. Slurm does not requeue a task that a signal killed; the other tasks take over its work.
-fn slurm(asked: &SlurmArgs) -> Result<String, CliError> {
-    let ManifestArgs { shards, minutes, cpus, .. } = &asked.common;
-    let partition = asked.partition.as_ref().map(|name| format!("#SBATCH --partition={name}\n")).unwrap_or_default();
+fn slurm(asked: &ManifestArgs, partition: Option<&str>) -> Result<String, CliError> {
+    let ManifestArgs { shards, minutes, cpus, .. } = asked;
+    let partition = partition.map(|name| format!("#SBATCH --partition={name}\n")).unwrap_or_default();
     if partition.lines().count() > 1 {
         return Err(CliError::Usage("--partition: expected a name".to_owned()));
     }
-    let words: Vec<_> = asked.common.words()?.iter().map(|word| quoted(word)).collect();
+    let words: Vec<_> = asked.words()?.iter().map(|word| shell_word(word)).collect();
     Ok(format!(
         "#!/bin/sh\n\
          #SBATCH --job-name=ncclcheck-audit\n\
@@ -56,16 +57,6 @@ fn slurm(asked: &SlurmArgs) -> Result<String, CliError> {
         shards.get() - 1,
         words.join(" ")
     ))
-}
-
-/// A word of a shell's command.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-+=:/@%,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 /// An Indexed Job. A failure that may pass restarts the pod of that index; a usage error ends the index.

@@ -18,9 +18,9 @@ pub(super) fn run(command: AuditCommand, environment: &Environment) -> Result<Ex
     match command {
         AuditCommand::Plan(asked) => plan::plan(*asked, environment),
         AuditCommand::Run(asked) => work::work(*asked, environment),
-        AuditCommand::Status(asked) => show::status(&asked, environment),
-        AuditCommand::Merge(asked) => show::merge(&asked, environment),
-        AuditCommand::Trend(asked) => show::trend(&asked, environment),
+        AuditCommand::Status { store, format } => show::status(&store, format, environment),
+        AuditCommand::Merge { store, view } => show::merge(&store, &view, environment),
+        AuditCommand::Trend { store, since, view } => show::trend(&store, &since, &view, environment),
         AuditCommand::Manifest(asked) => manifest::print(&asked),
     }
 }

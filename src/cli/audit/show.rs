@@ -7,17 +7,17 @@ use crate::audit::owners::TeamMap;
 use crate::audit::trend::AuditTrend;
 use crate::audit::{AuditCounts, AuditError, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
-use crate::cli::args::audit::{AuditFormat, AuditMergeArgs, AuditStatusArgs, AuditTrendArgs, AuditViewArgs};
+use crate::cli::args::audit::{AuditFormat, AuditViewArgs, StoreArgs};
 use crate::cli::{CliError, ExitStatus, output, output_file};
 use model::document::{Document, read_text};
 use model::{Environment, Limits};
 
 /// Shows how far a run is.
-pub(super) fn status(asked: &AuditStatusArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let store = super::store(&asked.store, environment)?;
-    let run = super::open(&store, &asked.store)?;
+pub(super) fn status(asked: &StoreArgs, format: ListFormat, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(asked, environment)?;
+    let run = super::open(&store, asked)?;
     let status = AuditStatus::of(&run)?;
-    output::stdout(|out| match asked.format {
+    output::stdout(|out| match format {
         ListFormat::Human => status.write(out),
         ListFormat::Json => {
             serde_json::to_writer(&mut *out, &status)?;
@@ -28,13 +28,17 @@ pub(super) fn status(asked: &AuditStatusArgs, environment: &Environment) -> Resu
 }
 
 /// Merges the results of a run.
-pub(super) fn merge(asked: &AuditMergeArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let store = super::store(&asked.store, environment)?;
-    let run = super::open(&store, &asked.store)?;
-    let teams = teams(&asked.view)?;
+pub(super) fn merge(
+    asked: &StoreArgs,
+    view: &AuditViewArgs,
+    environment: &Environment,
+) -> Result<ExitStatus, CliError> {
+    let store = super::store(asked, environment)?;
+    let run = super::open(&store, asked)?;
+    let teams = teams(view)?;
     let mut counts = AuditCounts::default();
-    write(&asked.view, |out| {
-        counts = match asked.view.format {
+    write(view, |out| {
+        counts = match view.format {
             AuditFormat::Json => merged(&run, &teams, out)?,
             form => summarize(&run, &teams, form == AuditFormat::Markdown, out)?,
         };
@@ -44,20 +48,25 @@ pub(super) fn merge(asked: &AuditMergeArgs, environment: &Environment) -> Result
 }
 
 /// Compares two runs.
-pub(super) fn trend(asked: &AuditTrendArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let store = super::store(&asked.store, environment)?;
-    let before = AuditRun::open(&store, Some(&asked.since))?;
-    let after = super::open(&store, &asked.store)?;
+pub(super) fn trend(
+    asked: &StoreArgs,
+    since: &str,
+    view: &AuditViewArgs,
+    environment: &Environment,
+) -> Result<ExitStatus, CliError> {
+    let store = super::store(asked, environment)?;
+    let before = AuditRun::open(&store, Some(since))?;
+    let after = super::open(&store, asked)?;
     if before.plan.run == after.plan.run {
-        let why = format!("--since {} is the run itself: it has nothing to compare", asked.since);
+        let why = format!("--since {since} is the run itself: it has nothing to compare");
         return Err(CliError::Usage(why));
     }
-    let teams = teams(&asked.view)?;
+    let teams = teams(view)?;
     let mut is_worse = false;
-    write(&asked.view, |out| {
+    write(view, |out| {
         let trend = AuditTrend::of(&before, &after, &teams)?;
         is_worse = trend.is_worse();
-        match asked.view.format {
+        match view.format {
             AuditFormat::Json => {
                 serde_json::to_writer(&mut *out, &trend).map_err(std::io::Error::from)?;
                 writeln!(out)?;
