@@ -7,15 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Severity;
 
 use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
+use super::judged::LABELS;
 use super::{AuditItem, ItemResult};
-
-/// Labels that name an owner, in the order in which they are believed.
-const OWNERS: [&str; 4] = [
-    "org.opencontainers.image.base.name",
-    "org.opencontainers.image.vendor",
-    "org.opencontainers.image.authors",
-    "maintainer",
-];
 
 /// The sums so far.
 #[derive(Debug, Default)]
@@ -23,7 +16,7 @@ pub(super) struct AuditSums {
     pub(super) counts: AuditCounts,
     /// With the layers that bring them.
     rules: BTreeMap<String, (AuditRule, BTreeSet<String>)>,
-    /// By digest and rule, with the value of each label of [`OWNERS`] that all images so far have.
+    /// By digest and rule, with the value of each label of [`LABELS`] that all images so far have.
     layers: BTreeMap<(String, String), (AuditLayer, Vec<Option<String>>)>,
     /// By team; the key is `None` for images of no team.
     teams: BTreeMap<Option<String>, AuditTeam>,
@@ -79,7 +72,7 @@ impl AuditSums {
                 sum.layers = layers.len();
             }
             let known = result.layers.get(layer);
-            let labels = || OWNERS.iter().map(|label| result.labels.get(*label).cloned());
+            let labels = || LABELS.iter().map(|label| result.labels.get(*label).cloned());
             let new = || {
                 let sum = AuditLayer {
                     layer: layer.to_owned(),
@@ -108,7 +101,7 @@ impl AuditSums {
     pub(super) fn layers(&self) -> Vec<AuditLayer> {
         let owned = |(sum, labels): &(AuditLayer, Vec<Option<String>>)| {
             let by_image = self.tops.get(&sum.layer).map(|owner| (owner.clone(), "image"));
-            let by_label = || OWNERS.iter().zip(labels).find_map(|(label, value)| Some((value.clone()?, *label)));
+            let by_label = || LABELS.iter().zip(labels).find_map(|(label, value)| Some((value.clone()?, *label)));
             let (owner, from) = by_image.or_else(by_label).unzip();
             AuditLayer { owner, owner_from: from.map(str::to_owned), ..sum.clone() }
         };

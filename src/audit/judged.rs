@@ -15,8 +15,8 @@ use model::{Owner, Severity, Site};
 const FACTS: [&str; 3] = ["torch.version", "torch.cuda.version", "nccl.loaded.version"];
 
 /// Labels by which the owner of an image or of its base is found (OCI image-spec, "Pre-Defined Annotation Keys";
-/// Docker's old `maintainer`).
-const LABELS: [&str; 4] = [
+/// Docker's old `maintainer`), in the order in which they are believed.
+pub(super) const LABELS: [&str; 4] = [
     "org.opencontainers.image.base.name",
     "org.opencontainers.image.vendor",
     "org.opencontainers.image.authors",
