@@ -189,10 +189,10 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                         return flow;
                     }
                 }
-                Err(error) => {
+                Err(line) => {
                     let why = "only a shell can determine what this command does";
-                    self.lose(state, error.line, why);
-                    state.started = Err(self.gap(error.line, why));
+                    self.lose(state, line, why);
+                    state.started = Err(self.gap(line, why));
                     return Flow::Next;
                 }
             }

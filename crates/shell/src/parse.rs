@@ -11,13 +11,8 @@ use super::word::Word;
 /// Depth of commands in commands that is parsed.
 const DEPTH: usize = 60;
 
-/// Lines that are not commands.
-#[derive(Debug)]
-pub(super) struct NoCommand {
-    pub(super) line: usize,
-}
-
-type Parsed<T> = Result<T, NoCommand>;
+/// A part of a script, or the line where it is not a command.
+type Parsed<T> = Result<T, usize>;
 
 /// The commands of a script.
 pub(super) struct Parser {
@@ -56,7 +51,7 @@ impl Parser {
     }
 
     fn fail<T>(&mut self) -> Parsed<T> {
-        Err(NoCommand { line: self.line() })
+        Err(self.line())
     }
 
     fn operator(&mut self) -> Option<&'static str> {

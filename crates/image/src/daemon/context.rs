@@ -1,12 +1,10 @@
 //! Docker contexts: named endpoints, selected by `DOCKER_CONTEXT` or by `currentContext` in Docker's configuration
 //! (docker-context(1)). The folder layout is that of the Docker CLI.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use model::{Environment, Hasher, bytes_within, cause, open_configured, printable, size, without_content};
 
@@ -15,28 +13,6 @@ use super::endpoint::{Endpoint, Tls};
 /// Maximum size of Docker's own configuration files in bytes; real ones have a few hundred.
 const CONFIG_BYTES: u64 = 1 << 20;
 
-/// The part of Docker's `config.json` that selects a context.
-#[derive(Deserialize)]
-struct Config {
-    #[serde(rename = "currentContext", default)]
-    current_context: String,
-}
-
-/// The part of a context's `meta.json` that locates its engine.
-#[derive(Deserialize)]
-struct Meta {
-    #[serde(rename = "Endpoints", default)]
-    endpoints: BTreeMap<String, MetaEndpoint>,
-}
-
-#[derive(Deserialize)]
-struct MetaEndpoint {
-    #[serde(rename = "Host", default)]
-    host: String,
-    #[serde(rename = "SkipTLSVerify", default)]
-    skip_tls_verify: bool,
-}
-
 /// The endpoint of the selected context, if any. The context `default` means no selection.
 pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Option<Endpoint> {
     let (name, chooser) = match (environment.get("DOCKER_CONTEXT"), config) {
@@ -44,8 +20,11 @@ pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Optio
         (None, None) => return None,
         (None, Some(folder)) => {
             let file = folder.join("config.json");
-            match read_json::<Config>(&file) {
-                Ok(config) => (config?.current_context, printable(&file.to_string_lossy()).into_owned()),
+            match read_json(&file) {
+                Ok(config) => {
+                    let name = config?["currentContext"].as_str().unwrap_or_default().to_owned();
+                    (name, printable(&file.to_string_lossy()).into_owned())
+                }
                 // The selected context is unknown, so no endpoint can be tried.
                 Err(why) => return Some(Endpoint::unusable("the context of Docker's configuration".to_owned(), why)),
             }
@@ -67,7 +46,7 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
     hasher.update(name.as_bytes());
     let digest = hasher.finish();
     let contexts = config.join("contexts");
-    let meta = match read_json::<Meta>(&contexts.join("meta").join(digest.hex()).join("meta.json")) {
+    let meta = match read_json(&contexts.join("meta").join(digest.hex()).join("meta.json")) {
         Ok(meta) => meta,
         Err(why) => return Endpoint::unusable(origin, why),
     };
@@ -75,19 +54,20 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
         let why = "no such context; docker context ls lists them".to_owned();
         return Endpoint::unusable(origin, why);
     };
-    let Some(docker) = meta.endpoints.get("docker").filter(|docker| !docker.host.is_empty()) else {
+    let docker = &meta["Endpoints"]["docker"];
+    let Some(host) = docker["Host"].as_str().filter(|host| !host.is_empty()) else {
         return Endpoint::unusable(origin, "the context has no endpoint for Docker".to_owned());
     };
-    if docker.skip_tls_verify {
+    if docker["SkipTLSVerify"] == true {
         let why = "the context skips TLS verification, which is not supported: give it the engine's ca.pem";
         return Endpoint::unusable(origin, why.to_owned());
     }
     let certificates = contexts.join("tls").join(digest.hex()).join("docker");
-    Endpoint::new(&docker.host, &origin, &Tls { wanted: certificates.is_dir(), certificates })
+    Endpoint::new(host, &origin, &Tls { wanted: certificates.is_dir(), certificates })
 }
 
 /// Parses a JSON file; `None` if it does not exist.
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let shown = path.to_string_lossy();
     let shown = printable(&shown);
     let file = match open_configured(path) {

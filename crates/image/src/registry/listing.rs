@@ -1,9 +1,11 @@
 //! Lists of a registry: the tags of a repository, and the repositories (OCI distribution-spec, "Listing Tags"; Docker
 //! Registry HTTP API V2, "Listing Repositories", which most public registries refuse).
 
+use std::collections::BTreeMap;
+
 use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::response_error::RequestedObject;
 use super::retry::Patience;
@@ -15,29 +17,15 @@ const MOST_PAGES: usize = 1000;
 
 /// The tags of a repository, such as `registry.example/team/train`, in the registry's order.
 pub(crate) fn tags(repository: &str, options: &AccessOptions) -> Result<Vec<String>, SourceError> {
-    #[derive(Deserialize)]
-    struct Page {
-        tags: Option<Vec<String>>,
-    }
     let registry = open(repository, options)?;
-    let object = RequestedObject::Tags { name: &registry.repository };
-    list(&registry, "tags/list?n=1000", object, |bytes| {
-        serde_json::from_slice(bytes).map(|page: Page| page.tags.unwrap_or_default())
-    })
+    list(&registry, "tags/list?n=1000", "tags", RequestedObject::Tags { name: &registry.repository })
 }
 
 /// The repositories of a registry, without its host, in the registry's order.
 pub(crate) fn repositories(host: &str, options: &AccessOptions) -> Result<Vec<String>, SourceError> {
-    #[derive(Deserialize)]
-    struct Page {
-        repositories: Option<Vec<String>>,
-    }
     // The name after the host only completes the reference.
     let registry = open(&format!("{host}/catalog"), options)?;
-    let object = RequestedObject::Catalog { host };
-    list(&registry, "/v2/_catalog?n=1000", object, |bytes| {
-        serde_json::from_slice(bytes).map(|page: Page| page.repositories.unwrap_or_default())
-    })
+    list(&registry, "/v2/_catalog?n=1000", "repositories", RequestedObject::Catalog { host })
 }
 
 fn open(repository: &str, options: &AccessOptions) -> Result<Registry, SourceError> {
@@ -47,11 +35,12 @@ fn open(repository: &str, options: &AccessOptions) -> Result<Registry, SourceErr
     open_patiently(&name, options, &RegistryContacts::default(), Patience::default())
 }
 
+/// Reads the lists that the pages have in a field.
 fn list(
     registry: &Registry,
     first: &str,
+    field: &str,
     object: RequestedObject<'_>,
-    parse: impl Fn(&[u8]) -> serde_json::Result<Vec<String>>,
 ) -> Result<Vec<String>, SourceError> {
     let mut path = first.to_owned();
     let mut found = Vec::new();
@@ -62,9 +51,10 @@ fn list(
             let bytes = read_bounded(answer.response, registry.document_limit, &object.to_string())?;
             Ok((bytes, headers))
         })?;
-        let page = parse(&bytes);
-        let page =
-            page.map_err(|error| SourceError::invalid(format!("{object}: the answer is not a list: {error}")))?;
+        let page = serde_json::from_slice::<BTreeMap<String, Value>>(&bytes)
+            .and_then(|mut page| serde_json::from_value::<Option<Vec<String>>>(page.remove(field).unwrap_or_default()))
+            .map_err(|error| SourceError::invalid(format!("{object}: the answer is not a list: {error}")))?
+            .unwrap_or_default();
         let is_last = page.is_empty();
         found.extend(page);
         match next(&registry.base, &path, &headers).filter(|_| !is_last) {

@@ -26,16 +26,7 @@ pub(super) fn config(files: &ImageFiles<'_>) -> ImageConfig {
         Gap::new("Apptainer runs a container as the host's user, in the folder where it is called")
             .settled_by("check the image that it was made of"),
     );
-    match files.text(".singularity.d/runscript").map(|text| text.map(|text| start(&text))) {
-        Some(Ok(Some((entrypoint, command)))) => (config.entrypoint, config.command) = (entrypoint, command),
-        Some(Err(gap)) => config.unknown.command = Some(gap),
-        Some(Ok(None)) | None => {
-            config.unknown.command = Some(
-                Gap::new("/.singularity.d/runscript is not that of an OCI image")
-                    .settled_by("check the image that it was made of"),
-            );
-        }
-    }
+    files.read_start(".singularity.d/runscript", start, &mut config);
     for (name, value) in variables.exported() {
         match value {
             Ok(value) => _ = config.environment.insert(name, value),

@@ -13,14 +13,7 @@ pub(super) fn config(files: &ImageFiles<'_>) -> Option<ImageConfig> {
     let mut config = ImageConfig::default();
     config.unknown.user =
         Some(Gap::new("enroot runs a container as the host's user").settled_by("check the image that it was made of"));
-    match files.text("etc/rc").map(|text| text.map(|text| start(&text))) {
-        Some(Ok(Some((entrypoint, command)))) => (config.entrypoint, config.command) = (entrypoint, command),
-        Some(Err(gap)) => config.unknown.command = Some(gap),
-        Some(Ok(None)) | None => {
-            config.unknown.command =
-                Some(Gap::new("/etc/rc is not that of an OCI image").settled_by("check the image that it was made of"));
-        }
-    }
+    files.read_start("etc/rc", start, &mut config);
     match files.text("etc/environment") {
         None => _ = files.text("etc/rc")?,
         Some(Err(gap)) => config.unknown.environment = Some(gap),

@@ -126,6 +126,18 @@ impl ImageFiles<'_> {
         self.text_of(index)
     }
 
+    /// Sets the entrypoint and the command, if the script at this path is one of an OCI image.
+    fn read_start(&self, path: &str, start: fn(&str) -> Option<(Vec<String>, Vec<String>)>, config: &mut ImageConfig) {
+        match self.text(path).map(|text| text.map(|text| start(&text))) {
+            Some(Ok(Some((entrypoint, command)))) => (config.entrypoint, config.command) = (entrypoint, command),
+            Some(Err(gap)) => config.unknown.command = Some(gap),
+            Some(Ok(None)) | None => {
+                let gap = Gap::new(format!("/{path} is not that of an OCI image"));
+                config.unknown.command = Some(gap.settled_by("check the image that it was made of"));
+            }
+        }
+    }
+
     /// The files in a folder with this suffix, sorted by name.
     fn texts_in(&self, folder: &str, suffix: &str) -> Vec<(ImagePath, Result<String, Gap>)> {
         let folder = ImagePath::from(folder);

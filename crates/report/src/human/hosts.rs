@@ -19,10 +19,7 @@ use model::counted;
 const CELL: usize = 9;
 
 /// A rule and its outcome on each host.
-struct HostRow<'a> {
-    rule: &'a Rule,
-    outcomes: Vec<&'a Outcome>,
-}
+type HostRow<'a> = (&'a Rule, Vec<&'a Outcome>);
 
 pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = reports.first() else { return Ok(()) };
@@ -68,10 +65,10 @@ fn rows<'a>(reports: &'a [Report<'a>]) -> Vec<HostRow<'a>> {
         let outcomes: Vec<&Outcome> = all.iter().filter_map(|all| Some(&all.get(index)?.outcome)).collect();
         let differs = outcomes.iter().any(|outcome| **outcome != judgement.outcome);
         let is_shown = differs && outcomes.iter().any(|outcome| is_problem(outcome));
-        is_shown.then_some(HostRow { rule: judgement.rule, outcomes })
+        is_shown.then_some((judgement.rule, outcomes))
     };
     let mut rows: Vec<_> = all.first().copied().unwrap_or_default().iter().enumerate().filter_map(row).collect();
-    rows.sort_by_key(|row| Reverse(row.rule.severity));
+    rows.sort_by_key(|(rule, _)| Reverse(rule.severity));
     rows
 }
 
@@ -80,20 +77,20 @@ const fn is_problem(outcome: &Outcome) -> bool {
 }
 
 fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> {
-    let column = 4 + rows.iter().map(|row| row.rule.id.len()).max().unwrap_or_default();
+    let column = 4 + rows.iter().map(|(rule, _)| rule.id.len()).max().unwrap_or_default();
     let line = |cells: &mut dyn Iterator<Item = String>| {
         let text = cells.fold(String::new(), |text, cell| text + &format!("{cell:CELL$}"));
         text.trim_end().to_owned()
     };
     page.blank()?;
     page.verbatim(2, label("host"), column, &line(&mut (1..=hosts).map(|number| number.to_string())))?;
-    for row in rows {
-        let mut cells = row.outcomes.iter().map(|outcome| match outcome {
-            _ if outcome.failure().is_some() => row.rule.severity.name().to_owned(),
+    for (rule, outcomes) in rows {
+        let mut cells = outcomes.iter().map(|outcome| match outcome {
+            _ if outcome.failure().is_some() => rule.severity.name().to_owned(),
             Outcome::NotApplicable => "-".to_owned(),
             _ => outcome.name().to_owned(),
         });
-        page.verbatim(2, label(&row.rule.id), column, &line(&mut cells))?;
+        page.verbatim(2, label(&rule.id), column, &line(&mut cells))?;
     }
     Ok(())
 }
