@@ -1,25 +1,28 @@
 //! `ncclcheck doctor`.
 
+use std::path::PathBuf;
+
 use crate::doctor::{Offer, OfferState, OwnFolders, examine};
 use facts::machine::Record;
 use image::source::AccessOptions;
 use model::Environment;
 
-use super::args::{DoctorArgs, ListFormat};
+use super::args::{ListFormat, StyleArgs};
 use super::cache::folder;
 use super::plan::style;
 use super::{CliError, ExitStatus, output};
 
 /// Prints what this machine offers. The exit status is 1 if something of it does not work.
-pub(super) fn doctor(asked: &DoctorArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let options = AccessOptions {
-        authfile: asked.authfile.clone(),
-        environment: environment.clone(),
-        ..AccessOptions::default()
-    };
+pub(super) fn doctor(
+    format: ListFormat,
+    authfile: Option<PathBuf>,
+    look: &StyleArgs,
+    environment: &Environment,
+) -> Result<ExitStatus, CliError> {
+    let options = AccessOptions { authfile, environment: environment.clone(), ..AccessOptions::default() };
     let offers = examine(&Record::here(), &options, &OwnFolders::new(folder(environment)?, std::env::temp_dir()));
-    let text = match asked.format {
-        ListFormat::Human => report::offers(&offers, &style(&asked.look, environment)),
+    let text = match format {
+        ListFormat::Human => report::offers(&offers, &style(look, environment)),
         ListFormat::Json => json(&offers),
     };
     let text = text.map_err(|error| CliError::Output { what: "the report".to_owned(), error })?;

@@ -6,7 +6,7 @@ use report::{Format, ReportRun};
 
 use super::args::LogArgs;
 use super::output::Outputs;
-use super::plan::{now, outputs, style};
+use super::plan::{named, now, outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
 use crate::check::Check;
@@ -15,7 +15,7 @@ use crate::job;
 /// Reads the logs, and reports on each job in them.
 pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_job);
-    let targets = outputs(&asked.output, Format::ALL)?;
+    let targets = outputs(&asked.output, &named(Format::ALL))?;
     let mut outputs = Outputs::open(&targets, None)?;
     let mut needs = CommandNeeds::new(false);
     let sandbox = needs.files(&asked.logs).outputs(targets.iter().map(|(_, target)| target)).enter(environment);

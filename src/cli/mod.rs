@@ -120,10 +120,10 @@ enum CliError {
 
 fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, CliError> {
     match arguments.command {
-        Command::Doctor(asked) => doctor::doctor(&asked, environment),
+        Command::Doctor { format, authfile, look } => doctor::doctor(format, authfile, &look, environment),
         Command::Audit(command) => audit::run(*command, environment),
-        Command::Report(asked) => report::report(&asked, environment),
-        Command::Host(host) => host::host(&host, environment),
+        Command::Report { files, no_sandbox, output } => report::report(&files, no_sandbox, &output, environment),
+        Command::Host { output, root } => host::host(&output, &root, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
         Command::Log(asked) => log::log(&asked, environment),

@@ -25,8 +25,8 @@ use report::{Format, ReportRun, Style};
 use super::CliError;
 use super::args::verdict::IncompleteArg;
 use super::args::{
-    AccessArgs, CheckArgs, CheckCommand, Color, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs,
-    ReadingArgs, StyleArgs,
+    AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs, ReadingArgs,
+    StyleArgs,
 };
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
@@ -168,7 +168,7 @@ impl ImagesPlan {
         });
         let requests: Vec<_> = requests.collect();
         let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
-        let outputs = outputs(&common.output, forms)?;
+        let outputs = outputs(&common.output, &named(forms))?;
         outputs.iter().try_for_each(|(format, target)| holds(*format, target, requests.len()))?;
         Ok(Self {
             action,
@@ -366,34 +366,25 @@ fn variable(text: &str) -> Result<(&str, &str), CliError> {
     pair.ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))
 }
 
-/// A format in which a command writes its output.
-pub(super) trait OutputForm: Copy {
-    /// The default.
-    const HUMAN: Self;
-
-    /// Name on the command line.
-    fn name(self) -> &'static str;
+/// Formats with their names on the command line.
+pub(super) fn named(formats: &[Format]) -> Vec<(&'static str, Format)> {
+    formats.iter().map(|format| (format.name(), *format)).collect()
 }
 
-impl OutputForm for Format {
-    const HUMAN: Self = Self::Human;
-
-    fn name(self) -> &'static str {
-        Self::name(self)
-    }
-}
-
-/// Pairs `--format` with `--output`. `forms` are the formats that the command supports.
-pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result<Vec<(F, OutputTarget)>, CliError> {
-    let names: Vec<_> = forms.iter().map(|form| form.name()).collect();
+/// Pairs `--format` with `--output`. `forms` are the formats that the command supports, the default first.
+pub(super) fn outputs<F: Copy>(
+    output: &OutputArgs,
+    forms: &[(&'static str, F)],
+) -> Result<Vec<(F, OutputTarget)>, CliError> {
+    let names: Vec<_> = forms.iter().map(|(name, _)| *name).collect();
     if let Some(file) = &output.file {
         refuse_format(file, names.iter().copied().chain(Format::ALL.iter().map(|format| format.name())))?;
     }
-    let mut rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
+    let rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
     let mut outputs: Vec<(F, OutputTarget)> = Vec::new();
     for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
-        let Some(form) = forms.iter().copied().find(|form| form.name() == name) else {
+        let Some((_, form)) = forms.iter().copied().find(|(form, _)| *form == name) else {
             let help = suggestion(name, names.iter().copied());
             let help = help.unwrap_or_else(|| format!("available formats: {}", names.join(", ")));
             return Err(CliError::Usage(format!("--format {text}: {help}")));
@@ -415,7 +406,7 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
         outputs.push((form, target));
     }
     if outputs.is_empty() {
-        outputs.push((F::HUMAN, std::mem::replace(&mut rest, OutputTarget::Stdout)));
+        outputs.extend(forms.first().map(|(_, form)| (*form, rest)));
     } else if let OutputTarget::File(path) = &rest
         && !outputs.iter().any(|(_, target)| *target == rest)
     {
@@ -457,12 +448,11 @@ fn refuse_format<'n>(file: &Path, mut formats: impl Iterator<Item = &'n str>) ->
 pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let color = match look.color {
-        Color::Always => true,
-        Color::Never => false,
+        Some(color) => color,
         // no-color.org and bixense.com/clicolors.
-        Color::Auto if environment.get("NO_COLOR").is_some() => false,
-        Color::Auto if environment.get("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
-        Color::Auto => is_terminal && environment.get("TERM") != Some("dumb"),
+        None if environment.get("NO_COLOR").is_some() => false,
+        None if environment.get("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
+        None => is_terminal && environment.get("TERM") != Some("dumb"),
     };
     let columns = || environment.get("COLUMNS").and_then(|columns| columns.parse().ok());
     let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
@@ -481,7 +471,7 @@ mod tests {
             formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
         let arguments = Arguments::parse_from(["ncclcheck", "check", "x"].into_iter().chain(words));
         let Command::Check(check) = arguments.command else { unreachable!() };
-        outputs(&check.check.common.output, Format::ALL).map_err(|error| error.to_string())
+        outputs(&check.check.common.output, &named(Format::ALL)).map_err(|error| error.to_string())
     }
 
     #[test]

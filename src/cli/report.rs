@@ -9,9 +9,9 @@ use judge::Verdict;
 use judge::policy::Baseline;
 use model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
 
-use super::args::ReportArgs;
+use super::args::OutputArgs;
 use super::output::Outputs;
-use super::plan::{outputs, style};
+use super::plan::{named, outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
 
@@ -19,15 +19,20 @@ use super::{CliError, ExitStatus};
 const LARGEST: u64 = 64 << 20;
 
 /// Prints the reports of files. The exit status is that of their worst verdict.
-pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let targets = outputs(&asked.output, Format::ALL)?;
-    let mut needs = CommandNeeds::new(asked.no_sandbox);
-    needs.files(&asked.files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
+pub(super) fn report(
+    files: &[PathBuf],
+    no_sandbox: bool,
+    output: &OutputArgs,
+    environment: &Environment,
+) -> Result<ExitStatus, CliError> {
+    let targets = outputs(output, &named(Format::ALL))?;
+    let mut needs = CommandNeeds::new(no_sandbox);
+    needs.files(files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);
-    let inputs = asked.files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
+    let inputs = files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
     let mut outputs = Outputs::open(&targets, None)?;
     let rules = rules(&inputs)?;
-    let style = style(&asked.output.look, environment);
+    let style = style(&output.look, environment);
     let style = Style { brief: rules.are_of_several_images() && !style.verbose, ..style };
     let mut presented = Presented { outputs: &mut outputs, style: &style, waiting: Vec::new(), exit: ExitStatus::Pass };
     for input in &inputs {

@@ -29,7 +29,7 @@ pub mod wire;
 pub use container::DEFAULT_PIDS;
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
-pub use session::{EquivalentCommand, PreparedSession, Session, command_line, in_place};
+pub use session::{PreparedSession, Session, command_line, in_place};
 pub use watchdog::{Watchdog, watch};
 
 use std::collections::BTreeMap;

@@ -164,21 +164,13 @@ impl PreparedSession {
     }
 }
 
-/// A `docker run` command line that is equivalent to a launch.
-#[derive(Debug)]
-pub struct EquivalentCommand {
-    /// The command line, which reads the program from `payload.py`.
-    pub text: String,
-    /// Reason why no engine was asked what it supports. The command line then requests GPUs by `--gpus`.
-    pub unasked: Option<ProbeError>,
-}
-
-/// Returns the command line for these options. Does not fetch or run anything.
+/// Returns the `docker run` command line for these options, which reads the program from `payload.py`, and the reason if no
+/// engine was asked what it supports. The command line then requests GPUs by `--gpus`. Does not fetch or run anything.
 pub fn command_line(
     engine: &AccessOptions,
     options: &Arrangement,
     plan: &ProbePlan,
-) -> Result<EquivalentCommand, ProbeError> {
+) -> Result<(String, Option<ProbeError>), ProbeError> {
     let (offers, held, unasked) = match Launcher::connect(engine) {
         Ok(launcher) => {
             let held = launcher.image(&options.image, PullPolicy::Never).unwrap_or_default();
@@ -189,7 +181,7 @@ pub fn command_line(
     let mut arrangement = options.on(&offers);
     add_device_nodes(&mut arrangement, &held)?;
     arrangement.arguments = payload::start(&payload::program(), &plan.json());
-    Ok(EquivalentCommand { text: command::docker_run(&arrangement, PAYLOAD), unasked })
+    Ok((command::docker_run(&arrangement, PAYLOAD), unasked))
 }
 
 /// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.

@@ -20,6 +20,7 @@ use image::PlatformChoice;
 
 use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};
+use choice::{Automatic, choice};
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
@@ -63,7 +64,17 @@ pub(super) enum Command {
     /// Check an image and probe it, as the step before a training job
     Preflight(Box<Preflight>),
     /// Present stored reports in another form
-    Report(ReportArgs),
+    #[command(after_help = sections(&[REPORT_EXAMPLES, EXIT_SUMMARY]))]
+    Report {
+        /// Files that `check --format json` wrote; - is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Keep all rights of this user while the files are read
+        #[arg(long)]
+        no_sandbox: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Compare two images: contents and findings
     #[command(
         mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
@@ -83,9 +94,31 @@ pub(super) enum Command {
     /// Explain a rule, a fact, a variable, a topic or an error message
     Explain(ExplainArgs),
     /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host`
-    Host(HostArgs),
+    #[command(
+        mut_arg("format", |arg| arg.help("Output format: human, json or yaml (repeatable)")),
+        after_help = HOST_EXAMPLES,
+    )]
+    Host {
+        #[command(flatten)]
+        output: OutputArgs,
+        /// Root of the machine's file system, if mounted elsewhere, as in a container
+        ///
+        /// With a root other than / NVML is not queried, because it only describes the machine of this process.
+        #[arg(long, value_name = "DIR", default_value = "/")]
+        root: PathBuf,
+    },
     /// Examine what this machine offers: engines, registries, GPUs, RDMA, folders
-    Doctor(DoctorArgs),
+    #[command(after_help = DOCTOR_EXIT)]
+    Doctor {
+        /// Output format
+        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        format: ListFormat,
+        /// Credentials file, in the format of Docker's config.json
+        #[arg(long, value_name = "FILE")]
+        authfile: Option<PathBuf>,
+        #[command(flatten)]
+        look: StyleArgs,
+    },
     /// List, show, test and document the rules
     #[command(subcommand)]
     Rules(RulesCommand),
@@ -265,38 +298,10 @@ Examples:
   ncclcheck host --format json -o node1.json
   ncclcheck check --host node1.json torch.tar";
 
-#[derive(Debug, Args)]
-#[command(
-    mut_arg("format", |arg| arg.help("Output format: human, json or yaml (repeatable)")),
-    after_help = HOST_EXAMPLES,
-)]
-pub(super) struct HostArgs {
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
-    /// Root of the machine's file system, if mounted elsewhere, as in a container
-    ///
-    /// With a root other than / NVML is not queried, because it only describes the machine of this process.
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub(super) root: PathBuf,
-}
-
 const DOCTOR_EXIT: &str = "\
 Nothing is changed. Credentials are named, not printed.
 
 Exit status: 0 nothing is broken, 1 something does not work, 2 error";
-
-#[derive(Debug, Args)]
-#[command(after_help = DOCTOR_EXIT)]
-pub(super) struct DoctorArgs {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(super) format: ListFormat,
-    /// Credentials file, in the format of Docker's config.json
-    #[arg(long, value_name = "FILE")]
-    pub(super) authfile: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) look: StyleArgs,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaOf {
@@ -366,19 +371,6 @@ Examples:
   ncclcheck report reports.json
   ncclcheck report reports.json --format markdown --format csv=images.csv";
 
-#[derive(Debug, Args)]
-#[command(after_help = sections(&[REPORT_EXAMPLES, EXIT_SUMMARY]))]
-pub(super) struct ReportArgs {
-    /// Files that `check --format json` wrote; - is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    /// Keep all rights of this user while the files are read
-    #[arg(long)]
-    pub(super) no_sandbox: bool,
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
-}
-
 const DIFF_EXIT: &str = "\
 Exit status:
   0  not worse      1  a rule newly fails      2  usage error, or an image could not be read
@@ -394,13 +386,6 @@ const PAIR: &str = "The earlier and the later image";
 pub(super) enum ListFormat {
     Human,
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Color {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Args)]
@@ -533,8 +518,9 @@ pub(super) struct OutputArgs {
 #[derive(Debug, Args)]
 pub(super) struct StyleArgs {
     /// When to use colours; auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
-    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
-    pub(super) color: Color,
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output",
+          value_parser = choice([("auto", None), ("always", Some(true)), ("never", Some(false))]))]
+    pub(super) color: Automatic<bool>,
     /// Show all rules and facts, and the source of each fact
     ///
     /// By default, passed and not-applicable rules and absent facts are only counted.

@@ -42,7 +42,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let owners = plan::owners(&asked.judging)?;
     let expected = plan::expected(&asked.judging)?;
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
-    let targets = super::plan::outputs(&asked.output, Format::ALL)?;
+    let targets = super::plan::outputs(&asked.output, &super::plan::named(Format::ALL))?;
     let mut outputs = Outputs::open(&targets, None)?;
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
@@ -234,11 +234,11 @@ impl ImageRun<'_> {
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
         plan::ways(self.more, self.launch)?;
-        let line = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
-        if let Some(error) = line.unasked {
+        let (line, unasked) = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
+        if let Some(error) = unasked {
             super::say(&format!("note: no engine was asked, so the command requests GPUs by --gpus: {error}"));
         }
-        print(&format!("ncclcheck probe --print-payload > payload.py\n{}\n", line.text))
+        print(&format!("ncclcheck probe --print-payload > payload.py\n{line}\n"))
     }
 
     fn open(&self, image: &str) -> Result<Session, CliError> {
