@@ -108,7 +108,7 @@ mod tests {
         ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size
         ncclcheck diff: config env format host output platform profile verbose
         ncclcheck audit plan: list newest pods repository store tags
-        ncclcheck audit run: cache config deadline jobs profile run shard shards store workers
+        ncclcheck audit run: cache deadline jobs run shard shards store workers
         ncclcheck cache export: authfile cert-dir jobs platform tls-verify
         ");
     }
