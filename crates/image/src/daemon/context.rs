@@ -22,7 +22,7 @@ pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Optio
             let file = folder.join("config.json");
             match read_json(&file) {
                 Ok(config) => {
-                    let name = config?["currentContext"].as_str().unwrap_or_default().to_owned();
+                    let name = config?.get("currentContext").and_then(Value::as_str).unwrap_or_default().to_owned();
                     (name, printable(&file.to_string_lossy()).into_owned())
                 }
                 // The selected context is unknown, so no endpoint can be tried.
@@ -54,11 +54,11 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
         let why = "no such context; docker context ls lists them".to_owned();
         return Endpoint::unusable(origin, why);
     };
-    let docker = &meta["Endpoints"]["docker"];
-    let Some(host) = docker["Host"].as_str().filter(|host| !host.is_empty()) else {
+    let docker = |field: &str| meta.pointer("/Endpoints/docker")?.get(field);
+    let Some(host) = docker("Host").and_then(Value::as_str).filter(|host| !host.is_empty()) else {
         return Endpoint::unusable(origin, "the context has no endpoint for Docker".to_owned());
     };
-    if docker["SkipTLSVerify"] == true {
+    if docker("SkipTLSVerify").is_some_and(|skips| *skips == true) {
         let why = "the context skips TLS verification, which is not supported: give it the engine's ca.pem";
         return Endpoint::unusable(origin, why.to_owned());
     }

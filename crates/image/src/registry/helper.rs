@@ -71,8 +71,9 @@ pub(super) fn ask(
         Some(false) => Err(failed("failed".to_owned())),
         Some(true) => {
             let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            let credentials = answer["Username"].as_str().zip(answer["Secret"].as_str());
-            let (name, secret) = credentials.ok_or_else(|| failed("returned no credentials".to_owned()))?;
+            let text = |field: &str| answer.get(field)?.as_str();
+            let (name, secret) =
+                text("Username").zip(text("Secret")).ok_or_else(|| failed("returned no credentials".to_owned()))?;
             Ok(Some(match name {
                 TOKEN => DockerCredential::IdentityToken(secret.to_owned()),
                 name => DockerCredential::UsernamePassword(name.to_owned(), secret.to_owned()),

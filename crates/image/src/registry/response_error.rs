@@ -132,14 +132,11 @@ fn quote(answer: RegistryResponse, secrets: &Secrets) -> String {
     // A truncated body has no message, but the status still counts.
     _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let errors = body["errors"].as_array().into_iter().flatten();
-    let mut parts: Vec<String> = errors.map(|entry| joined(&entry["code"], &entry["message"])).collect();
+    let errors = body.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let mut parts: Vec<String> = errors.map(|entry| joined(text(entry, "code"), text(entry, "message"))).collect();
     if parts.is_empty() {
-        let text = ["error_description", "details", "message"]
-            .map(|name| &body[name])
-            .into_iter()
-            .find(|text| text.is_string());
-        parts.push(joined(&body["error"], text.unwrap_or(&Value::Null)));
+        let texts = ["error_description", "details", "message"].map(|field| text(&body, field));
+        parts.push(joined(text(&body, "error"), texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()));
     }
     parts.retain(|part| !part.is_empty());
     let text = secrets.removed_from(&parts.join("; ")).replace(['\n', '\t'], " ");
@@ -151,8 +148,12 @@ fn quote(answer: RegistryResponse, secrets: &Secrets) -> String {
     text
 }
 
-fn joined(code: &Value, message: &Value) -> String {
-    let [code, message] = [code, message].map(|text| text.as_str().unwrap_or_default());
+/// The text of a field; empty if there is none.
+fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn joined(code: &str, message: &str) -> String {
     match (code.is_empty(), message.is_empty()) {
         (false, false) => format!("{code}: {message}"),
         _ => format!("{code}{message}"),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::{Gap, ImageConfig};
 use shell::{Word, commands};
 
-use super::ImageFiles;
 use super::script::ShellVariables;
+use super::{ImageFiles, ScriptStart};
 
 /// `PATH` before an image's own scripts run (apptainer, `internal/pkg/util/env`).
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -37,7 +37,7 @@ pub(super) fn config(files: &ImageFiles<'_>) -> ImageConfig {
 }
 
 /// The entrypoint and the command that a run script keeps of an OCI image: texts of quoted words.
-fn start(script: &str) -> Option<(Vec<String>, Vec<String>)> {
+fn start(script: &str) -> Option<ScriptStart> {
     let script: Vec<_> = commands(script, 1).filter(|command| !command.words.is_empty()).collect();
     let words = |name: &str| -> Option<Vec<String>> {
         let mut values = script.iter().take(2).filter_map(|line| line.words.first()?.assignment());

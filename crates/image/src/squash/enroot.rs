@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::{Gap, ImageConfig, UnknownConfig};
 use shell::{Piece, Word, commands, name_length};
 
-use super::ImageFiles;
+use super::{ImageFiles, ScriptStart};
 
 /// The configuration of an image; `None` if enroot did not make it.
 pub(super) fn config(files: &ImageFiles<'_>) -> Option<ImageConfig> {
@@ -24,7 +24,7 @@ pub(super) fn config(files: &ImageFiles<'_>) -> Option<ImageConfig> {
 
 /// The entrypoint and the command of a script that enroot made of an OCI image: it executes the first with the user's
 /// arguments, or both.
-fn start(script: &str) -> Option<(Vec<String>, Vec<String>)> {
+fn start(script: &str) -> Option<ScriptStart> {
     let commands: Vec<_> = commands(script, 1).collect();
     let executed = commands.iter().filter(|line| is(line.words.first(), "exec")).map(|line| &line.words);
     let [given, default] = executed.collect::<Vec<_>>().try_into().ok()?;

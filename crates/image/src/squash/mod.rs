@@ -118,6 +118,9 @@ struct ImageFiles<'a> {
     scan: &'a LayerScan,
 }
 
+/// The entrypoint and the command of an image, which its start script has.
+type ScriptStart = (Vec<String>, Vec<String>);
+
 impl ImageFiles<'_> {
     /// The text of a file: `None` if it does not exist, an error if it was not read.
     fn text(&self, path: &str) -> Option<Result<String, Gap>> {
@@ -127,7 +130,7 @@ impl ImageFiles<'_> {
     }
 
     /// Sets the entrypoint and the command, if the script at this path is one of an OCI image.
-    fn read_start(&self, path: &str, start: fn(&str) -> Option<(Vec<String>, Vec<String>)>, config: &mut ImageConfig) {
+    fn read_start(&self, path: &str, start: fn(&str) -> Option<ScriptStart>, config: &mut ImageConfig) {
         match self.text(path).map(|text| text.map(|text| start(&text))) {
             Some(Ok(Some((entrypoint, command)))) => (config.entrypoint, config.command) = (entrypoint, command),
             Some(Err(gap)) => config.unknown.command = Some(gap),

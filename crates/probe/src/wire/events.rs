@@ -125,9 +125,9 @@ objects! {
 
 /// Stack of a process that hung.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(rename = "Stack", deny_unknown_fields)]
 #[expect(dead_code, reason = "describes an entry of a failure's stacks to readers of reports")]
-struct Stack {
+struct HungProcess {
     process: String,
     /// State of the process in the kernel.
     state: String,
@@ -241,7 +241,7 @@ pub struct StepFailure {
     pub stderr: Vec<String>,
     /// Stacks of processes that hung.
     #[serde(default)]
-    #[schemars(with = "Vec<Stack>")]
+    #[schemars(with = "Vec<HungProcess>")]
     pub stacks: Vec<Value>,
     /// Phase that each rank had entered.
     #[serde(default)]

@@ -76,12 +76,11 @@ impl DockerConfig {
         }
         let mut config = Self { place: path.display().to_string(), mirrors, ..Self::default() };
         for text in raw.insecure_registries {
-            match text.parse() {
-                Ok(network) => config.insecure_networks.push(network),
-                Err(_) => {
-                    let host = text.trim_start_matches("http://").trim_start_matches("https://");
-                    config.insecure_hosts.push(host.to_owned());
-                }
+            if let Ok(network) = text.parse() {
+                config.insecure_networks.push(network);
+            } else {
+                let host = text.trim_start_matches("http://").trim_start_matches("https://");
+                config.insecure_hosts.push(host.to_owned());
             }
         }
         Ok(config)
