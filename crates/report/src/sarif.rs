@@ -48,23 +48,23 @@ fn judged_run(image: &Collected) -> Value {
         });
         result(entry, index, image)
     });
-    let results = results.collect();
+    let results: Vec<_> = results.collect();
     let open = image.of_state(|state| matches!(state, EntryState::Unknown | EntryState::Waived { failed: false, .. }));
     let open = open.into_iter().map(|entry| {
         let level = if entry.counts && entry.state == EntryState::Unknown { "warning" } else { "note" };
         let message = format!("unknown, not ruled out: {}\n{}", entry.rule.title, entry.text(image));
         let mut unknown = notification(level, &message);
-        unknown["associatedRule"] = json!({"id": entry.rule.id});
+        add(&mut unknown, "associatedRule", json!({"id": entry.rule.id}));
         unknown
     });
     let notices = image.notices.iter().map(|notice| notification("note", notice));
     let notifications = open.chain(notices).chain(more).collect();
-    run(&image.name, &image.title, &rules, true, notifications, results)
+    run(&image.name, &image.title, &rules, true, notifications, &results)
 }
 
 /// A failed run without results, so that GitHub does not take earlier findings for fixed.
 fn missing_run(reference: &str, why: &str) -> Value {
-    run(reference, reference, &[], false, vec![notification("error", &format!("{reference}: {why}"))], Vec::new())
+    run(reference, reference, &[], false, vec![notification("error", &format!("{reference}: {why}"))], &[])
 }
 
 /// GitHub takes the text before the last slash of the id as the category. An upload replaces the earlier one of its
@@ -75,11 +75,11 @@ fn run(
     rules: &[&RuleTexts],
     successful: bool,
     notifications: Vec<Value>,
-    results: Vec<Value>,
+    results: &[Value],
 ) -> Value {
     let mut invocation = json!({"executionSuccessful": successful});
     if !notifications.is_empty() {
-        invocation["toolExecutionNotifications"] = notifications.into();
+        add(&mut invocation, "toolExecutionNotifications", notifications.into());
     }
     let rules: Vec<_> = rules.iter().map(|rule| described(rule)).collect();
     json!({
@@ -88,6 +88,12 @@ fn run(
         "invocations": [invocation],
         "results": results,
     })
+}
+
+fn add(object: &mut Value, field: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(field.to_owned(), value);
+    }
 }
 
 fn notification(level: &str, message: &str) -> Value {
@@ -117,7 +123,7 @@ fn described(rule: &RuleTexts) -> Value {
         "properties": {"tags": [area], "precision": "high", "problem.severity": severity},
     });
     if let Some(reference) = rule.references.iter().find(|reference| reference.starts_with("https://")) {
-        described["helpUri"] = json!(reference);
+        add(&mut described, "helpUri", json!(reference));
     }
     described
 }
@@ -136,7 +142,8 @@ fn result(entry: &RuleEntry, rule_index: usize, image: &Collected) -> Value {
         "partialFingerprints": {"primaryLocationLineHash": entry.fingerprint(image)},
     });
     if let EntryState::Waived { reason, terms, .. } = &entry.state {
-        result["suppressions"] = json!([{"kind": "external", "justification": format!("{reason} ({terms})")}]);
+        let suppression = json!([{"kind": "external", "justification": format!("{reason} ({terms})")}]);
+        add(&mut result, "suppressions", suppression);
     }
     result
 }
