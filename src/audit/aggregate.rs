@@ -10,14 +10,17 @@ use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
 use super::judged::LABELS;
 use super::{AuditItem, ItemResult};
 
+/// The sum of a layer, with the value of each label of [`LABELS`] that all images so far have.
+type LabelledLayer = (AuditLayer, Vec<Option<String>>);
+
 /// The sums so far.
 #[derive(Debug, Default)]
 pub(super) struct AuditSums {
     pub(super) counts: AuditCounts,
     /// With the layers that bring them.
     rules: BTreeMap<String, (AuditRule, BTreeSet<String>)>,
-    /// By digest and rule, with the value of each label of [`LABELS`] that all images so far have.
-    layers: BTreeMap<(String, String), (AuditLayer, Vec<Option<String>>)>,
+    /// By digest and rule.
+    layers: BTreeMap<(String, String), LabelledLayer>,
     /// By team; the key is `None` for images of no team.
     teams: BTreeMap<Option<String>, AuditTeam>,
     /// True with a map of teams.
@@ -99,7 +102,7 @@ impl AuditSums {
 
     /// Findings by layer, the most images first.
     pub(super) fn layers(&self) -> Vec<AuditLayer> {
-        let owned = |(sum, labels): &(AuditLayer, Vec<Option<String>>)| {
+        let owned = |(sum, labels): &LabelledLayer| {
             let by_image = self.tops.get(&sum.layer).map(|owner| (owner.clone(), "image"));
             let by_label = || LABELS.iter().zip(labels).find_map(|(label, value)| Some((value.clone()?, *label)));
             let (owner, from) = by_image.or_else(by_label).unzip();

@@ -75,8 +75,9 @@ impl Sources {
             CliError::Usage(format!("{what}\n  help: kubectl get pods --all-namespaces -o json"))
         };
         let list: Value = serde_json::from_str(&text).map_err(|error| wrong(&without_content(&error.to_string())))?;
-        for pod in list["items"].as_array().ok_or_else(|| wrong("it has no list of items"))? {
-            let name = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+        let pods = list.get("items").and_then(Value::as_array);
+        for pod in pods.ok_or_else(|| wrong("it has no list of items"))? {
+            let name = |field: &str| pod.get("metadata").and_then(|data| data.get(field)?.as_str()).unwrap_or_default();
             let name = format!("{}/{}", name("namespace"), name("name"));
             for reference in images_of(pod) {
                 self.pods.entry(reference.clone()).or_default().insert(name.clone());
@@ -122,7 +123,7 @@ impl Sources {
 /// References of the images of a pod's containers, by digest if the kubelet reports one.
 fn images_of(pod: &Value) -> BTreeSet<String> {
     let list = |part: &'static str, names: [&'static str; 3]| {
-        names.into_iter().filter_map(move |name| pod[part][name].as_array()).flatten()
+        names.into_iter().filter_map(move |name| pod.get(part)?.get(name)?.as_array()).flatten()
     };
     let statuses = || list("status", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"]);
     let reference = |container: &Value| {
