@@ -149,15 +149,30 @@ fn a_diff_shows_facts_and_findings() {
 #[test]
 fn rules_and_facts_are_explained() {
     for (name, told) in [
-        ("nccl/several-copies", "## Fix"),
+        ("nccl/several-copies", "\nFix\n"),
         ("nccl.copies", "Type: a list of maps"),
         ("NCCL_IB_DISABLE", "\n- env/ib-disabled: "),
         ("nccl", "\n- nccl/missing-library: "),
-        ("NCCL_IB_", "\n- NCCL_IB_GID_INDEX\n"),
+        ("NCCL_IB_", "\n- NCCL_IB_GID_INDEX"),
         ("unhandled system error", "\n- runtime/shm-too-small: "),
+        ("why is my all_reduce slow", "\n- runtime/bandwidth-low: "),
+        ("slurm", "--launch job.sbatch"),
+        ("efa", "check --profile efa: "),
+        ("probe", "\n- ncclcheck probe: "),
+        ("Connection refused", "\n- runtime/virtual-interface: "),
+        (
+            "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=9",
+            "\n- host/cdi-specification-broken: ",
+        ),
+        ("docker: could not select device driver \"\" with capabilities: [[gpu]]", "nvidia-ctk runtime configure"),
+        ("OSError: libmpi.so.40: cannot open shared object file", "Open MPI"),
     ] {
         let output = run(&["explain", name], None);
         assert!(text(&output).contains(told) && output.status.success(), "{}", text(&output));
+        assert!(text(&output).lines().all(|line| !line.starts_with('#')), "{}", text(&output));
+    }
+    for unknown in ["the job was cancelled by its owner", "RuntimeError: frobnication of the blorb", "-"] {
+        assert_eq!(run(&["explain", unknown], None).status.code(), Some(2), "{unknown}");
     }
     let output = run(&["explain", "nccl/several-copys"], None);
     assert_eq!(output.status.code(), Some(2));

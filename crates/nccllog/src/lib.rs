@@ -18,7 +18,7 @@ pub use failure::{Failure, Role, failure_kinds};
 pub use forms::{LineForm, line_form};
 pub use job::{HostStory, Job, JobReader, is_virtual, ranks};
 pub use log::NcclLog;
-pub use symptoms::{Symptom, find_symptoms};
+pub use symptoms::{Symptom, all_symptoms, find_symptoms};
 pub use text::TextError;
 
 /// The examples of the README.

@@ -322,13 +322,14 @@ Examples:
   ncclcheck explain nccl/missing-library
   ncclcheck explain nccl.loaded.version
   ncclcheck explain NCCL_IB_DISABLE
-  ncclcheck explain rdma
-  ncclcheck explain 'unhandled system error'";
+  ncclcheck explain why is my all_reduce slow
+  ncclcheck explain 'unhandled system error'
+  ncclcheck explain - < message.txt";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// Rule ID, fact name, environment variable, topic, or message of a failing job
+    /// Rule ID, fact name, environment variable, message of a failing job, or question; - is standard input
     #[arg(required = true, value_name = "WHAT")]
     pub(super) what: Vec<String>,
     #[command(flatten)]

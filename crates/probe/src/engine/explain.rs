@@ -16,23 +16,39 @@ use super::Offers;
 /// A row of the table `engines.yaml`: the explanation of messages that contain all of `words`, in any case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
-    words: Vec<String>,
-    cause: String,
-    help: String,
+pub struct KnownMessage {
+    /// The words of the message.
+    pub words: Vec<String>,
+    /// Why the engine says so.
+    pub cause: String,
+    /// What to do.
+    pub help: String,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     source: String,
 }
 
 /// Rows of the table. The first match wins, so specific rows precede general ones.
-static KNOWN: LazyLock<Vec<Known>> =
+static KNOWN: LazyLock<Vec<KnownMessage>> =
     LazyLock::new(|| parse_table("rules/tables/engines.yaml", include_str!("../../tables/engines.yaml")));
+
+/// The messages of engines. The first that matches counts.
+pub fn known_messages() -> impl Iterator<Item = &'static KnownMessage> {
+    KNOWN.iter()
+}
+
+impl KnownMessage {
+    /// Returns true if the text has all words of the message.
+    pub fn matches(&self, text: &str) -> bool {
+        let lower = text.to_lowercase();
+        self.words.iter().all(|word| lower.contains(&word.to_lowercase()))
+    }
+}
 
 /// Builds the error for a container that the engine did not start.
 pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &Offers) -> ProbeError {
     let text = &trouble.text;
     let lower = text.to_lowercase();
-    let known = KNOWN.iter().find(|known| known.words.iter().all(|word| lower.contains(&word.to_lowercase())));
+    let known = known_messages().find(|known| known.matches(text));
     let (cause, mut help) = match known {
         Some(known) => (format!("\n  cause: {}", known.cause), Some(known.help.clone())),
         None => (String::new(), None),
@@ -113,7 +129,7 @@ mod tests {
         for (index, known) in KNOWN.iter().enumerate() {
             assert!(!known.words.is_empty() && !known.source.is_empty(), "{known:?}");
             // A message that an earlier row matches never reaches this one.
-            let takes = |earlier: &Known| earlier.words.iter().all(|word| known.words.contains(word));
+            let takes = |earlier: &KnownMessage| earlier.words.iter().all(|word| known.words.contains(word));
             assert!(!KNOWN.iter().take(index).any(takes), "{known:?}");
         }
     }

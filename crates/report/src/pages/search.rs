@@ -1,7 +1,94 @@
-//! Searches rules and facts by words.
+//! Searches topics by words, in any order.
 
-use facts::key::Definition;
+use std::collections::{BTreeMap, BTreeSet};
+
 use judge::rules::{Rule, RuleSet};
+
+/// Something that people ask about by words.
+#[derive(Clone, Debug, Default)]
+pub struct Topic {
+    /// Its name, by which `explain` or another command finds it.
+    pub name: String,
+    /// What it is, on one line.
+    pub about: String,
+    /// More of its text.
+    pub text: String,
+    /// Words with which people ask about it.
+    pub asked: String,
+}
+
+/// Words of a question that say nothing about its topic.
+const IDLE: [&str; 60] = [
+    "a", "about", "after", "all", "am", "an", "and", "any", "are", "as", "at", "be", "between", "but", "by", "can",
+    "could", "do", "does", "error", "failed", "fails", "find", "for", "from", "get", "has", "have", "how", "i", "in",
+    "is", "it", "its", "job", "me", "message", "my", "nccl", "not", "of", "on", "or", "run", "should", "so", "that",
+    "the", "there", "this", "to", "use", "was", "what", "when", "where", "which", "why", "with", "you",
+];
+
+/// Share of a question that a topic must have, by weight of the words.
+const SHARE: f64 = 0.6;
+
+/// The topics of a question, the likeliest first: those with most of its words, of which rare ones weigh more.
+pub(super) fn find<'t>(topics: &'t [Topic], question: &str) -> Vec<&'t Topic> {
+    let asked: Vec<_> = words(question).collect();
+    let telling: Vec<_> = asked.iter().filter(|word| !IDLE.contains(&&***word)).cloned().collect();
+    let wanted = if telling.is_empty() { asked } else { telling };
+    let indexes: Vec<_> = topics.iter().map(Topic::index).collect();
+    let weights: BTreeMap<&str, f64> = wanted.iter().map(|word| (&**word, weight(word, &indexes))).collect();
+    let whole: f64 = weights.values().sum();
+    let score = |index: &BTreeMap<String, u8>| {
+        let found = || weights.iter().filter_map(|(word, weight)| Some((*weight, index.get(*word)?)));
+        let share = found().map(|(weight, _)| weight).sum::<f64>() / whole;
+        (share >= SHARE).then(|| found().map(|(weight, place)| weight * f64::from(*place)).sum::<f64>())
+    };
+    let mut scored: Vec<_> =
+        topics.iter().zip(&indexes).filter_map(|(topic, index)| Some((score(index)?, topic))).collect();
+    scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    scored.into_iter().map(|(_, topic)| topic).collect()
+}
+
+/// A word's weight: the rarer it is among the topics, the more it says.
+#[expect(clippy::cast_precision_loss, reason = "numbers of topics, which are few")]
+fn weight(word: &str, indexes: &[BTreeMap<String, u8>]) -> f64 {
+    let having = indexes.iter().filter(|index| index.contains_key(word)).count();
+    (1.0 + indexes.len() as f64 / (1 + having) as f64).ln()
+}
+
+impl Topic {
+    /// The words of the topic, each with the weight of the place that has it.
+    fn index(&self) -> BTreeMap<String, u8> {
+        let mut index = BTreeMap::new();
+        for (text, place) in [(&self.text, 1), (&self.about, 2), (&self.name, 3), (&self.asked, 4)] {
+            index.extend(words(text).map(|word| (word, place)));
+        }
+        index
+    }
+}
+
+/// The words of a text without their endings. One with a hyphen, an underscore or a slash counts as a whole and in parts, so that
+/// `all_reduce` is `allreduce` and a part of `all-reduce-slow`.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let is_joint = |character: char| "-_/".contains(character);
+    let text = text.to_lowercase();
+    let found: BTreeSet<String> = text
+        .split(|character: char| !character.is_alphanumeric() && !is_joint(character))
+        .flat_map(|word| {
+            let whole = word.replace(is_joint, "");
+            let parts = word.split(is_joint).map(str::to_owned).collect::<Vec<_>>();
+            parts.into_iter().chain([whole])
+        })
+        .filter(|word| !word.is_empty())
+        .map(|word| stem(&word))
+        .collect();
+    found.into_iter()
+}
+
+/// A word without the ending of its plural or verb form.
+fn stem(word: &str) -> String {
+    let endings = ["ing", "ed", "es", "s"];
+    let short = endings.iter().find_map(|ending| word.strip_suffix(ending).filter(|short| short.len() > 2));
+    short.unwrap_or(word).to_owned()
+}
 
 /// The rules that mention a name, such as that of a variable: in their texts or in their conditions.
 pub(super) fn rules_that_name<'r>(rules: &'r RuleSet, name: &str) -> Vec<&'r Rule> {
@@ -11,24 +98,6 @@ pub(super) fn rules_that_name<'r>(rules: &'r RuleSet, name: &str) -> Vec<&'r Rul
         texts.into_iter().any(|text| has_word(text, name))
     };
     rules.iter().filter(mentions).collect()
-}
-
-/// The rules with a topic in their ID or title. A topic of several words can also be in the reason or in the fix.
-pub(super) fn rules<'r>(rules: &'r RuleSet, topic: &str) -> Vec<&'r Rule> {
-    let topic = topic.trim().to_lowercase();
-    let is_phrase = topic.contains(char::is_whitespace);
-    let matches = |rule: &&Rule| {
-        let body = if is_phrase { [&*rule.why, &*rule.fix] } else { [""; 2] };
-        [&*rule.id, &*rule.title].into_iter().chain(body).any(|text| has_word(&text.to_lowercase(), &topic))
-    };
-    rules.iter().filter(matches).collect()
-}
-
-/// The facts with a topic in their name or description.
-pub(super) fn facts<'k>(keys: &[&'k Definition], topic: &str) -> Vec<&'k Definition> {
-    let topic = topic.trim().to_lowercase();
-    let matches = |key: &&Definition| [key.name, key.about].iter().any(|text| has_word(&text.to_lowercase(), &topic));
-    keys.iter().copied().filter(matches).collect()
 }
 
 /// Returns true if `text` has `word` with no letter, digit or underscore beside it.
@@ -47,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn words_of_names() {
         for text in ["NCCL_NET", "unset NCCL_NET.", "NCCL_NET_GDR_LEVEL and NCCL_NET", "(`NCCL_NET=IB`)"] {
             assert!(has_word(text, "NCCL_NET"), "{text}");
         }
@@ -55,5 +124,31 @@ mod tests {
             assert!(!has_word(text, "NCCL_NET"), "{text}");
         }
         assert!(!has_word("text", ""));
+    }
+
+    #[test]
+    fn questions_are_found_by_their_words() {
+        let topic = |name: &str, about: &str, asked: &str| Topic {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            text: String::new(),
+            asked: asked.to_owned(),
+        };
+        let topics = [
+            topic("runtime/bandwidth-low", "all_reduce busbw below a third of the NVLink bandwidth", ""),
+            topic("slow", "Collectives are slow", "slow allreduce"),
+            topic("slurm", "With Slurm", "srun"),
+        ];
+        for (question, expected) in [
+            ("why is my all_reduce slow?", vec!["slow"]),
+            ("slow all-reduce", vec!["slow"]),
+            ("allreduce", vec!["slow", "runtime/bandwidth-low"]),
+            ("SLURM", vec!["slurm"]),
+            ("the weather of tomorrow", vec![]),
+            ("", vec![]),
+        ] {
+            let found: Vec<_> = find(&topics, question).into_iter().map(|topic| &*topic.name).collect();
+            assert_eq!(found, expected, "{question}");
+        }
     }
 }
