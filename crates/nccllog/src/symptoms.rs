@@ -273,7 +273,9 @@ impl KnownMessage {
             let is_met = self.when.iter().all(|(name, pattern)| pattern.is_match(group(name)));
             let whole = captures.get(0).filter(|_| is_met)?;
             let is_example = self.form.is_none() && self.row.pattern.is_none() && number == 0;
-            let message = if !is_example { whole.as_str().trim().to_owned() } else { self.message.clone() };
+            // The end of JAX's quotation.
+            let own = whole.as_str().trim().trim_end_matches("'.");
+            let message = if is_example { self.message.clone() } else { own.to_owned() };
             let symptom = self.symptom(message, Some(&captures));
             Some(FoundMessage { fit: self.fit, place: whole.range(), index, symptom })
         });
@@ -312,7 +314,7 @@ fn text_pattern(text: &str) -> String {
     let mut parts: Vec<_> = text.split("...").map(part).collect();
     if let Some(last) = parts.last_mut().filter(|last| last.is_empty()) {
         // What differs at the end is a word.
-        *last = r"\S*".to_owned();
+        r"\S*".clone_into(last);
     }
     let edge = |is_word: bool| if is_word { r"\b" } else { "" };
     let is_word = |character: char| character.is_alphanumeric();
