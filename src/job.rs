@@ -45,7 +45,18 @@ pub fn read<P: AsRef<Path>>(logs: &[P]) -> Result<Vec<Job>, LogError> {
         let read = open(log).map_err(TextError::from).and_then(|source| reader.read(&name, source));
         read.map_err(|why| LogError::Read { log: name, why })?;
     }
-    let jobs = reader.finish();
+    checked(reader.finish())
+}
+
+/// Reads a log that is a text.
+pub fn read_text(name: &str, text: &str) -> Result<Vec<Job>, LogError> {
+    let mut reader = JobReader::default();
+    reader.read(name, text.as_bytes()).map_err(|why| LogError::Read { log: name.to_owned(), why })?;
+    checked(reader.finish())
+}
+
+/// Jobs of which each can be judged.
+fn checked(jobs: Vec<Job>) -> Result<Vec<Job>, LogError> {
     for job in &jobs {
         let log = job.logs.join(", ");
         if job.lines == 0 {

@@ -11,15 +11,15 @@ use judge::policy::Profile;
 use judge::rules::RuleSet;
 use model::document::read_text_from;
 use model::{Environment, Limits, suggestion};
-use nccllog::{Symptom, find_symptoms};
+use nccllog::{Job, Symptom, find_symptoms};
 use probe::engine::known_messages;
 use report::pages::{self, Topic};
 
-use crate::shipped;
+use crate::{job, shipped};
 
-use super::args::{Arguments, Color, ExplainArgs, StyleArgs};
+use super::args::{Arguments, ExplainArgs, StyleArgs};
 use super::rules::print;
-use super::{CliError, ExitStatus, plan};
+use super::{CliError, ExitStatus, log, plan};
 
 /// Prints the page of what was asked for: a rule, a fact, a variable, a message or a topic, in this order.
 pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
@@ -28,17 +28,29 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
     let rules = rulebook.rules();
     // A rule that the policy disables can be explained too.
     let all = RuleSet::builtin(shipped())?;
+    let style = plan::style(&StyleArgs { color: None, verbose: false }, environment);
     let page = if what == "-" {
-        let limits = Limits::default();
-        explain_text(&read_text_from(io::stdin().lock(), Path::new("standard input"), &limits)?, &all)
+        let text = read_text_from(io::stdin().lock(), Path::new("standard input"), &Limits::default())?;
+        let jobs = job::read_text("standard input", &text)?;
+        if jobs.iter().any(is_log) {
+            return log::print(&jobs, rulebook, &style);
+        }
+        explain_text(&text, &all)
+    } else if asked.what.iter().all(|word| Path::new(word).is_file()) {
+        return log::print(&job::read(&asked.what)?, rulebook, &style);
     } else {
         named_page(&what, rules, &all).or_else(|| explain_text(&what, &all))
     };
-    let style = plan::style(&StyleArgs { color: Color::Auto, verbose: false }, environment);
     match page {
         Some(page) => print(&pages::for_terminal(&page, &style)),
         None => Err(unknown(&what, rules)),
     }
+}
+
+/// Returns true for a log, and false for a message that somebody pasted.
+fn is_log(job: &Job) -> bool {
+    const LONGEST_MESSAGE: u64 = 20;
+    job.lines > LONGEST_MESSAGE || job.nccl_lines > 2
 }
 
 /// The page of a rule, a fact, a variable, or the variables with this beginning.

@@ -1,11 +1,14 @@
 //! `ncclcheck log`: judges jobs by their logs.
 
+use judge::Rulebook;
 use judge::rules::Rule;
-use model::Environment;
-use report::{Format, ReportRun};
+use model::{Environment, FailOn};
+use nccllog::Job;
+use report::{Format, ReportRun, Style};
 
 use super::args::LogArgs;
-use super::output::Outputs;
+use super::args::verdict::IncompleteArg;
+use super::output::{OutputTarget, Outputs};
 use super::plan::{named, now, outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
@@ -16,22 +19,49 @@ use crate::job;
 pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_job);
     let targets = outputs(&asked.output, &named(Format::ALL))?;
-    let mut outputs = Outputs::open(&targets, None)?;
+    let outputs = Outputs::open(&targets, None)?;
     let mut needs = CommandNeeds::new(false);
     let sandbox = needs.files(&asked.logs).outputs(targets.iter().map(|(_, target)| target)).enter(environment);
     let jobs = job::read(&asked.logs)?;
     let run = ReportRun { command: "log".to_owned(), time: now(), sandbox: Some(sandbox), ..ReportRun::default() };
-    let check = Check::new(&rulebook).fail_on(asked.fail_on.fail_on);
-    let style = style(&asked.output.look, environment);
-    let mut exit = ExitStatus::Pass;
-    for (index, job) in jobs.iter().enumerate() {
-        let summary = job::summary(job, (jobs.len() > 1).then_some(index + 1));
-        let assessment = check.assess(job::facts(job), None, &summary);
-        let mut report = assessment.report(&summary, None);
-        report.run = Some(&run);
-        outputs.report(&[report], &style)?;
-        exit = exit.max(assessment.verdict().map_or(ExitStatus::Pass, |verdict| asked.incomplete.status(verdict)));
+    let judged = JudgedLogs { rulebook: &rulebook, fail_on: asked.fail_on.fail_on, incomplete: asked.incomplete };
+    judged.report(&jobs, &run, outputs, &style(&asked.output.look, environment))
+}
+
+/// Prints the reports on jobs.
+pub(super) fn print(jobs: &[Job], rulebook: Rulebook, style: &Style) -> Result<ExitStatus, CliError> {
+    let rulebook = rulebook.only(Rule::is_of_job);
+    let judged = JudgedLogs { rulebook: &rulebook, fail_on: None, incomplete: IncompleteArg::default() };
+    let run = ReportRun { command: "explain".to_owned(), time: now(), ..ReportRun::default() };
+    judged.report(jobs, &run, Outputs::open(&[(Format::Human, OutputTarget::Stdout)], None)?, style)
+}
+
+/// How jobs are judged.
+struct JudgedLogs<'r> {
+    rulebook: &'r Rulebook,
+    fail_on: Option<FailOn>,
+    incomplete: IncompleteArg,
+}
+
+impl JudgedLogs<'_> {
+    fn report(
+        &self,
+        jobs: &[Job],
+        run: &ReportRun,
+        mut outputs: Outputs,
+        style: &Style,
+    ) -> Result<ExitStatus, CliError> {
+        let check = Check::new(self.rulebook).fail_on(self.fail_on);
+        let mut exit = ExitStatus::Pass;
+        for (index, job) in jobs.iter().enumerate() {
+            let summary = job::summary(job, (jobs.len() > 1).then_some(index + 1));
+            let assessment = check.assess(job::facts(job), None, &summary);
+            let mut report = assessment.report(&summary, None);
+            report.run = Some(run);
+            outputs.report(&[report], style)?;
+            exit = exit.max(assessment.verdict().map_or(ExitStatus::Pass, |verdict| self.incomplete.status(verdict)));
+        }
+        outputs.finish(style)?;
+        Ok(exit)
     }
-    outputs.finish(&style)?;
-    Ok(exit)
 }

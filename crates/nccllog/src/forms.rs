@@ -73,7 +73,17 @@ pub fn line_form(id: &str) -> Option<LineForm> {
     Some(LineForm { pattern, meaning: &pattern.meaning })
 }
 
+/// The ids of all forms.
+pub(super) fn form_ids() -> impl Iterator<Item = &'static str> {
+    TABLE.patterns.iter().map(|pattern| &*pattern.id)
+}
+
 impl LineForm {
+    /// The expression of the whole line.
+    pub(super) fn expression(&self) -> &'static str {
+        &self.pattern.pattern
+    }
+
     const LEVELS: [&'static str; 2] = ["NCCL WARN ", "NCCL INFO "];
 
     /// Returns true for a line of this form, with or without NCCL's prefix.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde::Deserialize;
 
-use super::{LineForm, line_form};
+use super::forms::{LineForm, form_ids, line_form};
 
 /// A message of a failing job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,8 +128,8 @@ static LIBRARIES: LazyLock<Vec<LibrarySource>> =
 static KNOWN: LazyLock<Vec<KnownMessage>> = LazyLock::new(|| {
     static ORDINARY: LazyLock<Vec<SymptomRow>> = LazyLock::new(|| {
         let rows = || TABLE.iter().flat_map(|group| &group.rows);
-        let has_row = |id: &&str| *id != "line.prefix" && rows().all(|row| row.log.as_deref() != Some(*id));
-        let ids = super::TABLE.patterns.iter().map(|pattern| &*pattern.id).filter(has_row);
+        let has_row = |id: &&str| rows().all(|row| row.log.as_deref() != Some(*id));
+        let ids = form_ids().filter(has_row);
         ids.map(|id| SymptomRow { log: Some(id.to_owned()), ..SymptomRow::default() }).collect()
     });
     let told = TABLE.iter().flat_map(|group| &group.rows).map(|row| (row, false));
@@ -324,7 +324,7 @@ fn text_pattern(text: &str) -> String {
 /// The pattern of a line of NCCL's log, also where an exception quotes it without NCCL's prefix.
 fn quoted_form(form: &LineForm) -> String {
     let levels = ["NCCL (?:INFO|WARN) ", "NCCL WARN ", "NCCL INFO "];
-    let pattern = levels.iter().fold(form.regex.as_str().to_owned(), |pattern, level| pattern.replace(level, ""));
+    let pattern = levels.iter().fold(form.expression().to_owned(), |pattern, level| pattern.replace(level, ""));
     let pattern = pattern.strip_suffix('$').map_or_else(|| pattern.clone(), |open| format!(r"{open}(?:$|['\x22])"));
     format!("(?m){pattern}")
 }

@@ -329,7 +329,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// Rule ID, fact name, environment variable, message of a failing job, or question; - is standard input
+    /// Rule ID, fact name, environment variable, message of a failing job, or question; a log of a job, - for standard input
     #[arg(required = true, value_name = "WHAT")]
     pub(super) what: Vec<String>,
     #[command(flatten)]

@@ -21,8 +21,7 @@ pub(super) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let counted = [("ranks", &*key::JOB_RANKS), ("nodes", &*key::JOB_NODES), ("busbw", &*key::JOB_BUSBW)];
     for (name, key) in counted {
         if let Fact::Seen { value, .. } = facts.view(key) {
-            let unit = if name == "busbw" { " GB/s on average" } else { "" };
-            rows.push((name, format!("{}{unit}", value_text(value))));
+            rows.push((name, value_text(value)));
         }
     }
     if let Some(consequences) = facts.get(key::JOB_CONSEQUENCES).value() {
