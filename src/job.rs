@@ -120,6 +120,7 @@ const OF_FAILURES: &[&Definition] = definitions![
     JOB_FIRST,
     JOB_CAUSES,
     JOB_CONSEQUENCES,
+    JOB_SILENT_RANKS,
     JOB_BUSBW,
     JOB_BUSBW_DROP,
     JOB_WRONG_VALUES
@@ -134,6 +135,7 @@ pub fn facts(job: &Job) -> Facts {
     facts.insert(key::JOB_FIRST, job.causes.first().map_or(Fact::Absent, |first| known(first.kind.clone())));
     facts.insert(key::JOB_CAUSES, by_kind(&job.causes));
     facts.insert(key::JOB_CONSEQUENCES, by_kind(&job.consequences));
+    facts.insert(key::JOB_SILENT_RANKS, if job.silent.is_empty() { Fact::Absent } else { known(ranks(&job.silent)) });
     for (key, value) in [
         (key::JOB_BUSBW, &job.busbw),
         (key::JOB_BUSBW_DROP, &job.busbw_drop),
@@ -363,6 +365,8 @@ fn differences(job: &Job) -> Vec<String> {
         Some(texts.iter().cloned().collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
     };
     let mut found: Vec<String> = compare("NCCL", &|host| joined(&host.nccl)).into_iter().collect();
+    let of_several = job.hosts.iter().filter(|host| host.nccl.len() > 1);
+    found.extend(of_several.filter_map(|host| Some(format!("NCCL: {} on {}", joined(&host.nccl)?, host.name))));
     if job.releases.len() > 1 {
         found.extend(joined(&job.releases).map(|releases| format!("NCCL: {releases}, in lines that name no host")));
     }

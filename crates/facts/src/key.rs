@@ -454,6 +454,7 @@ keys! {
     JOB_FAILED "job.failed" bool, "True when the logs show a failure";
     JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";
     JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";
+    JOB_SILENT_RANKS "job.silent_ranks" String, "Ranks of which no timeout is reported, although others waited in vain for a collective";
     JOB_CONSEQUENCES "job.consequences" BTreeMap<String, String>, "Failures that follow from those of job.causes, by kind";
     JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), transports (between ranks), init (seconds of the slowest communicator)";
     JOB_SEVERAL_HOSTS "job.several_hosts" bool, "True when ranks of the job run on several hosts";

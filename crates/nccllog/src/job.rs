@@ -56,6 +56,8 @@ pub struct Job {
     pub other_library: Option<String>,
     /// The failures, the likeliest cause first. Each has happened, if not for another's sake.
     pub causes: Vec<Failure>,
+    /// Ranks of which no timeout is reported, where a timeout is the cause: they did not come to the collective.
+    pub silent: Vec<u32>,
     /// What follows from them.
     pub consequences: Vec<Failure>,
 }
@@ -209,15 +211,15 @@ impl JobReader {
 
     /// The process that wrote a message.
     fn process(&mut self, message: &NcclMessage<'_>) -> Option<usize> {
-        // Where two processes write at once, a host may follow a cut message without a space.
-        let is_glued = !(message.before.trim().is_empty() || message.before.trim_end().ends_with([']', ')', ':', '|']));
-        let is_author = |process: &Process| {
-            let is_of_host = process.host == message.host || is_glued && message.host.ends_with(process.host.as_str());
-            is_of_host && process.device == message.device
-        };
         let known = self.by_pid.get(&message.pid).into_iter().flatten().copied();
-        if let Some(index) = { known }.rfind(|index| self.processes.get(*index).is_some_and(is_author)) {
-            return Some(index);
+        let find = |is_host: &dyn Fn(&str) -> bool| {
+            let is_author = |process: &Process| process.device == message.device && is_host(&process.host);
+            known.clone().find(|index| self.processes.get(*index).is_some_and(is_author))
+        };
+        // Where two processes write at once, a host may follow a cut message without a space.
+        let author = find(&|host| host == message.host).or_else(|| find(&|host| message.host.ends_with(host)));
+        if author.is_some() {
+            return author;
         }
         let index = self.processes.len();
         if index >= MOST_PROCESSES {

@@ -153,6 +153,8 @@ fn heads(line: &str) -> impl Iterator<Item = (Range<usize>, NcclMessage<'_>)> {
         let thread = parts.next()?;
         let pid = parts.next()?.parse().ok()?;
         let host = parts.next().filter(|host| !host.is_empty() && thread.parse::<u64>().is_ok())?;
+        // A launcher's prefix may have no space behind it: `[1,0]<stdout>:host`, `[default0]:host`.
+        let host = host.rsplit_once(['>', ']']).map_or(host, |(_, host)| host.trim_start_matches(':'));
         let device = device.parse().ok()?;
         Some((start..at, NcclMessage { host, pid, device, before: before.get(..start)?, text: "" }))
     })

@@ -10,6 +10,7 @@ use crate::failure::{ADDRESS, EXCEPTION, Failure, Role};
 /// Finds the causes of a failed job among its events.
 pub(super) fn find(job: &mut Job, events: Events, watchdogs: &Watchdogs) {
     let mut events: Vec<Event> = events.all.into_iter().filter(|event| event.role != Role::Harmless).collect();
+    promote(&mut events, job);
     if !events.iter().any(|event| event.role != Role::Doubtful) {
         return;
     }
@@ -27,8 +28,27 @@ pub(super) fn find(job: &mut Job, events: Events, watchdogs: &Watchdogs) {
     let Some(role) = decisive.iter().find(is_decisive) else { return };
     let (causes, consequences): (Vec<&Event>, Vec<&Event>) =
         events.iter().partition(|event| event.role == *role && !follows(event, &events));
+    let silent = watchdogs.silent(&job.started);
+    if causes.iter().any(|event| event.kind == "watchdog") {
+        job.silent = silent;
+    }
     let failures = |events: &[&Event]| events.iter().map(|event| failure(event, &job.logs)).collect::<Vec<_>>();
     (job.causes, job.consequences) = (failures(&causes), failures(&consequences));
+}
+
+/// Counts as failures what only seemed doubtful: connections that NCCL tried often, and that nothing shows to have succeeded, and a
+/// name that does not resolve where the store could not be reached.
+fn promote(events: &mut [Event], job: &Job) {
+    const OFTEN: u64 = 8;
+    let has_started = !job.started.is_empty() && job.completed == job.started;
+    let misses_store = events.iter().any(|event| event.kind == "store_unreachable" && event.role == Role::Network);
+    for event in events {
+        if event.kind == CONNECT && event.role == Role::Doubtful && event.more >= OFTEN && !has_started {
+            event.role = Role::Network;
+        } else if event.kind == "name_unknown" && misses_store {
+            event.role = Role::Own;
+        }
+    }
 }
 
 fn failure(event: &Event, logs: &[String]) -> Failure {

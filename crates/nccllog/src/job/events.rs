@@ -160,7 +160,13 @@ impl Events {
         if text.starts_with([' ', '\t']) && self.tracebacks.contains_key(&source) {
             return;
         }
-        let warns = text.starts_with("[W");
+        // glog's levels: what PyTorch only informs of, and what it warns of.
+        let level = text.strip_prefix('[').unwrap_or(text).as_bytes();
+        let has_level = |letter: u8| level.first() == Some(&letter) && level.get(1).is_some_and(u8::is_ascii_digit);
+        if has_level(b'I') {
+            return;
+        }
+        let warns = has_level(b'W');
         match failure_of(text) {
             Some(row) if warns => self.add(event(&row.kind, row.role.max(Role::Waiting))),
             Some(row) => self.add(event(&row.kind, row.role)),

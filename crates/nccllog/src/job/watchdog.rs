@@ -67,6 +67,15 @@ impl Watchdogs {
     }
 }
 
+impl Watchdogs {
+    /// Ranks of these that wait in no collective, although others do.
+    pub(super) fn silent(&self, ranks: &[u32]) -> Vec<u32> {
+        let waiting: BTreeSet<u32> = self.waits.values().flat_map(BTreeMap::keys).copied().collect();
+        let silent = ranks.iter().copied().filter(|rank| !waiting.is_empty() && !waiting.contains(rank));
+        silent.collect()
+    }
+}
+
 /// Returns true for the group of all ranks; releases before 2.4 do not name the group.
 fn is_of_all(group: &str) -> bool {
     group.is_empty() || group == "0"
