@@ -110,7 +110,10 @@ const MORE: &str = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH";
 
 /// Returns true if lines of level INFO show the networks of a job.
 fn has_information(job: &Job) -> bool {
-    job.hosts.iter().any(|host| !host.log.network.is_empty() || !host.log.bootstrap.is_empty())
+    let shows = |host: &HostStory| {
+        !host.log.network.is_empty() || !host.log.bootstrap.is_empty() || !host.log.gpu_direct.is_empty()
+    };
+    job.hosts.iter().any(shows)
 }
 
 /// Facts that need no line of level INFO.
@@ -155,12 +158,14 @@ pub fn facts(job: &Job) -> Facts {
             texts(host).into_iter().map(|text| format!("{text} on {}", host.name)).collect::<Vec<_>>()
         }))
     };
+    let all_started = job.ranks.is_some_and(|ranks| count(job.started.len()) == i64::from(ranks));
     let several = job.hosts.len() > 1 || job.nodes.is_some_and(|nodes| nodes > 1);
     facts.insert(key::JOB_HOSTS, known(job.hosts.iter().map(host_record).collect()));
-    facts.insert(key::JOB_SEVERAL_HOSTS, known(several));
+    let is_known = several || job.nodes.is_some() || all_started;
+    let gap = || Fact::unknown("the logs do not show on how many hosts the ranks run");
+    facts.insert(key::JOB_SEVERAL_HOSTS, if is_known { known(several) } else { gap() });
     facts.insert(key::JOB_RANKS, job.ranks.map_or(Fact::Absent, |ranks| known(i64::from(ranks))));
     facts.insert(key::JOB_NODES, job.nodes.map_or(Fact::Absent, |nodes| known(i64::from(nodes))));
-    let all_started = job.ranks.is_some_and(|ranks| count(job.started.len()) == i64::from(ranks));
     let miscounted = job.nodes.filter(|nodes| all_started && i64::from(*nodes) > count(job.hosts.len()));
     let miscounted = miscounted.map(|nodes| format!("{nodes} in place of {}", job.hosts.len()));
     facts.insert(key::JOB_MISCOUNTED, miscounted.map_or(Fact::Absent, known));

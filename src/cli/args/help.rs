@@ -109,6 +109,7 @@ mod tests {
         ncclcheck diff: config env format host output platform profile verbose
         ncclcheck audit plan: list newest pods repository store tags
         ncclcheck audit run: cache deadline jobs run shard shards store workers
+        ncclcheck log: config format output profile verbose
         ncclcheck cache export: authfile cert-dir jobs platform tls-verify
         ");
     }

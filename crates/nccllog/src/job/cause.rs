@@ -39,7 +39,7 @@ pub(super) fn find(job: &mut Job, events: Events, watchdogs: &Watchdogs) {
 /// Counts as failures what only seemed doubtful: connections that NCCL tried often, and that nothing shows to have succeeded, and a
 /// name that does not resolve where the store could not be reached.
 fn promote(events: &mut [Event], job: &Job) {
-    const OFTEN: u64 = 8;
+    const OFTEN: u64 = 3;
     let has_started = !job.started.is_empty() && job.completed == job.started;
     let misses_store = events.iter().any(|event| event.kind == "store_unreachable" && event.role == Role::Network);
     for event in events {
@@ -73,10 +73,11 @@ fn follows(event: &Event, events: &[Event]) -> bool {
             events.iter().any(is_specific) || earlier.any(|other| other.role != Role::Summary)
         }
         // A specific error is a cause wherever a log has it, because processes do not print in the order of what happens. What a
-        // process reports after its first error follows from that.
-        Role::Own => {
-            earlier.any(|other| other.role == Role::Own && other.is_of_same_process(event) && other.kind != event.kind)
-        }
+        // process reports after its first specific error follows from that.
+        Role::Own => earlier.any(|other| {
+            let is_specific = other.role == Role::Own && other.kind != EXCEPTION && other.kind != event.kind;
+            is_specific && other.is_of_same_process(event)
+        }),
         Role::Reported | Role::Network => {
             earlier.any(|other| other.role == event.role && other.is_of_same_process(event))
         }
@@ -96,7 +97,9 @@ fn name_unreachable_address(event: &mut Event, job: &Job) {
     let is_announced_by_several =
         job.hosts.iter().filter(|host| host.log.addresses.values().any(|own| own == address)).count() > 1;
     let is_on_virtual = interfaces.iter().any(|(interface, own)| own.as_str() == address && is_virtual(interface));
-    if is_announced_by_several || is_on_virtual || address.starts_with("169.254.") || address.starts_with("fe80:") {
+    // Link-local addresses, and the network that Docker's own bridge has by default.
+    let is_local = ["169.254.", "fe80:", "172.17."].iter().any(|network| address.starts_with(network));
+    if is_announced_by_several || is_on_virtual || is_local {
         ADDRESS.clone_into(&mut event.kind);
         event.role = Role::Own;
     }
