@@ -24,7 +24,7 @@ pub enum LogError {
         why: TextError,
     },
     /// There is nothing to judge.
-    #[error("{0}: is empty")]
+    #[error("{0}: is empty\n  help: give what the job printed, on standard output and on standard error")]
     Empty(String),
     /// The log is of another library.
     #[error("{log}: is a log of {library}, not of NCCL, and is not judged")]

@@ -22,6 +22,7 @@ mod generate;
 mod host_facts;
 mod hosts;
 mod launch;
+mod logs;
 mod many;
 mod media;
 mod mirrors;

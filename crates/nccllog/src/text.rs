@@ -17,7 +17,7 @@ pub enum TextError {
     #[error("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE")]
     Utf16,
     /// The bytes are not text.
-    #[error("is not text: byte {0} is zero")]
+    #[error("is not text: byte {0} is zero\n  help: give what the job printed, as text or compressed with gzip")]
     Binary(u64),
 }
 
@@ -147,6 +147,6 @@ mod tests {
             }
         };
         assert!(error(b"\xff\xfea\0b\0").contains("UTF-16"));
-        assert_eq!(error(b"ab\ncd\0ef"), "is not text: byte 5 is zero");
+        assert!(error(b"ab\ncd\0ef").starts_with("is not text: byte 5 is zero"));
     }
 }

@@ -127,7 +127,7 @@ impl Events {
         let event = |kind: &str, role: Role| Event {
             kind: kind.to_owned(),
             role,
-            message: text.split_once("NCCL WARN ").map_or(text, |(_, warning)| warning).trim().to_owned(),
+            message: message_of(text).to_owned(),
             rank: origin.rank.or_else(|| named_rank(text)).or(reported.0),
             host: origin.host.map(str::to_owned).or_else(|| reported.1.clone()),
             process: origin.process.and_then(|process| process.parse().ok()),
@@ -160,13 +160,11 @@ impl Events {
         if text.starts_with([' ', '\t']) && self.tracebacks.contains_key(&source) {
             return;
         }
-        // glog's levels: what PyTorch only informs of, and what it warns of.
-        let level = text.strip_prefix('[').unwrap_or(text).as_bytes();
-        let has_level = |letter: u8| level.first() == Some(&letter) && level.get(1).is_some_and(u8::is_ascii_digit);
-        if has_level(b'I') {
+        // What PyTorch only informs of, and what it warns of.
+        if glog_level(text) == Some(b'I') {
             return;
         }
-        let warns = has_level(b'W');
+        let warns = glog_level(text) == Some(b'W');
         match failure_of(text) {
             Some(row) if warns => self.add(event(&row.kind, row.role.max(Role::Waiting))),
             Some(row) => self.add(event(&row.kind, row.role)),
@@ -244,6 +242,20 @@ fn named_rank(text: &str) -> Option<u32> {
 fn field<'l>(text: &'l str, name: &str) -> Option<&'l str> {
     let value = text.strip_prefix("  ")?.strip_prefix(name)?.trim_start().strip_prefix(':')?;
     Some(value.trim())
+}
+
+/// The level of a line of glog: `[E1127 12:54:56.905 file.cpp:12] …`, or the same without brackets.
+fn glog_level(text: &str) -> Option<u8> {
+    let head = text.strip_prefix('[').unwrap_or(text).as_bytes();
+    let level = head.first().copied().filter(|level| b"EWIF".contains(level));
+    level.filter(|_| head.get(1).is_some_and(u8::is_ascii_digit))
+}
+
+/// The message without the prefixes of NCCL and of glog.
+fn message_of(text: &str) -> &str {
+    let warning = text.split_once("NCCL WARN ").map_or(text, |(_, warning)| warning);
+    let is_glog = glog_level(warning).is_some();
+    warning.split_once("] ").filter(|_| is_glog).map_or(warning, |(_, message)| message).trim()
 }
 
 /// A message without what differs from one rank to the next.
