@@ -169,6 +169,8 @@ pub fn facts(job: &Job) -> Facts {
     let miscounted = job.nodes.filter(|nodes| all_started && i64::from(*nodes) > count(job.hosts.len()));
     let miscounted = miscounted.map(|nodes| format!("{nodes} in place of {}", job.hosts.len()));
     facts.insert(key::JOB_MISCOUNTED, miscounted.map_or(Fact::Absent, known));
+    let releases = job.hosts.iter().flat_map(|host| &host.nccl).chain(&job.releases);
+    facts.insert(key::JOB_RELEASES, list(releases.cloned()));
     facts.insert(key::JOB_NETWORKS, list(job.hosts.iter().flat_map(|host| host.log.network.clone())));
     facts.insert(key::JOB_RDMA_MEANT, of_hosts(&rdma_meant));
     facts.insert(key::JOB_RDMA_REFUSED, of_hosts(&rdma_refused));

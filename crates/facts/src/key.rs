@@ -457,6 +457,7 @@ keys! {
     JOB_SILENT_RANKS "job.silent_ranks" String, "Ranks of which no timeout is reported, although others waited in vain for a collective";
     JOB_CONSEQUENCES "job.consequences" BTreeMap<String, String>, "Failures that follow from those of job.causes, by kind";
     JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), transports (between ranks), init (seconds of the slowest communicator)";
+    JOB_RELEASES "job.releases" Vec<String>, "Releases of NCCL in the logs, also in lines that name no host";
     JOB_SEVERAL_HOSTS "job.several_hosts" bool, "True when ranks of the job run on several hosts";
     JOB_RANKS "job.ranks" i64, "Number of ranks of the largest communicator";
     JOB_NODES "job.nodes" i64, "Number of hosts that NCCL counted";

@@ -18,6 +18,8 @@ pub(super) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
         Fact::Absent => {}
         Fact::Unknown(gap) => rows.push(("hosts", format!("unknown: {gap}"))),
     }
+    let releases = facts.get(key::JOB_RELEASES).value().filter(|_| rows.iter().all(|(name, _)| *name != "NCCL"));
+    rows.extend(releases.map(|releases| ("NCCL", releases.join(", "))));
     let counted = [("ranks", &*key::JOB_RANKS), ("nodes", &*key::JOB_NODES), ("busbw", &*key::JOB_BUSBW)];
     for (name, key) in counted {
         if let Fact::Seen { value, .. } = facts.view(key) {
