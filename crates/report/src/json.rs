@@ -102,7 +102,7 @@ struct ToolJson {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Asked")]
 struct AskedJson {
-    /// The command: check, inspect, probe or preflight. Null if a library made the report.
+    /// The command: check, inspect, probe, preflight, log or explain. Null if a library made the report.
     command: Option<String>,
     /// The reference as the user wrote it.
     #[serde(skip_deserializing)]

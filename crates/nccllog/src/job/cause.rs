@@ -1,7 +1,5 @@
 //! What failed first, and what follows from it.
 
-use std::cmp::Ordering;
-
 use super::events::{CONNECT, Event, Events};
 use super::watchdog::Watchdogs;
 use super::{Job, is_virtual};
@@ -18,11 +16,9 @@ pub(super) fn find(job: &mut Job, events: Events, watchdogs: &Watchdogs) {
         name_unreachable_address(event, job);
     }
     events.extend(collectives_that_differ(&events, watchdogs));
-    events.sort_by(|one, other| match (one.is_before(other), other.is_before(one)) {
-        (true, _) => Ordering::Less,
-        (_, true) => Ordering::Greater,
-        _ => one.place.cmp(&other.place),
-    });
+    // Times order the lines of different logs only where every failure has one.
+    let are_timed = events.iter().all(|event| event.time.is_some());
+    events.sort_by_key(|event| (event.time.filter(|_| are_timed), event.place));
     let decisive = [Role::Own, Role::Reported, Role::Network, Role::Waiting, Role::Doubtful, Role::Summary];
     let is_decisive = |role: &&Role| events.iter().any(|event| event.role == **role && !follows(event, &events));
     let Some(role) = decisive.iter().find(is_decisive) else { return };
@@ -70,7 +66,8 @@ fn follows(event: &Event, events: &[Event]) -> bool {
     match event.role {
         Role::Own if event.kind == EXCEPTION => {
             let is_specific = |other: &Event| other.role == Role::Own && other.kind != EXCEPTION;
-            events.iter().any(is_specific) || earlier.any(|other| other.role != Role::Summary)
+            let may_cause = |other: &Event| matches!(other.role, Role::Network | Role::Waiting);
+            events.iter().any(is_specific) || earlier.any(may_cause)
         }
         // A specific error is a cause wherever a log has it, because processes do not print in the order of what happens. What a
         // process reports after its first specific error follows from that.
@@ -123,4 +120,53 @@ fn collectives_that_differ(events: &[Event], watchdogs: &Watchdogs) -> Option<Ev
         host: None,
         ..timeout.clone()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::JobReader;
+
+    /// The kinds of causes, and of what follows.
+    fn kinds(logs: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let mut reader = JobReader::default();
+        for (name, text) in logs {
+            reader.read(name, text.as_bytes()).unwrap();
+        }
+        let job = reader.finish().remove(0);
+        let kinds = |failures: Vec<crate::Failure>| failures.into_iter().map(|failure| failure.kind).collect();
+        (kinds(job.causes), kinds(job.consequences))
+    }
+
+    #[test]
+    fn what_a_process_itself_does_is_the_cause() {
+        let closed = "n1:1:1 [0] NCCL WARN socketProgress: Connection closed by remote peer n2<4>\n";
+        let memory = "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n";
+        for log in [format!("{closed}{memory}"), format!("{memory}{closed}")] {
+            assert_eq!(kinds(&[("log", &log)]), (vec!["gpu_memory".to_owned()], vec!["closed".to_owned()]));
+        }
+        let raised =
+            "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 1\n[rank1]: ValueError: x\n";
+        let retry = "n1:1:1 [0] NCCL INFO socketPollConnect: connect to 10.0.0.2<5> returned Connection refused, retrying (1/34) after \
+                     sleep for 100 msec\n";
+        // A connection that was tried again once is no failure; one that was lost before is what the exception follows from.
+        assert_eq!(kinds(&[("log", &format!("{retry}{raised}"))]).0, ["python"]);
+        assert_eq!(kinds(&[("log", &format!("{closed}{raised}"))]).0, ["closed"]);
+        assert_eq!(kinds(&[("log", retry)]).0, [""; 0]);
+        assert_eq!(kinds(&[("log", &retry.repeat(9))]).0, ["connect"]);
+    }
+
+    #[test]
+    fn times_order_the_lines_of_several_logs() {
+        let retries = |host: &str, time: &str| {
+            format!(
+                "[2026-11-27 10:00:{time}] {host}:1:1 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.1<3> with error 12, opcode 0\n"
+            )
+        };
+        let (early, late) = (retries("b", "01"), retries("a", "09"));
+        let mut reader = JobReader::default();
+        reader.read("late", late.as_bytes()).unwrap();
+        reader.read("early", early.as_bytes()).unwrap();
+        let job = reader.finish().remove(0);
+        assert_eq!((job.causes[0].host.as_deref(), job.causes[0].at.as_str()), (Some("b"), "early:1"));
+    }
 }
