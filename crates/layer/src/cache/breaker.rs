@@ -14,9 +14,8 @@ const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// The pauses of a cache.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Breaker {
-    first: Duration,
     pauses: Mutex<BTreeMap<(CacheLevel, Act), CachePause>>,
 }
 
@@ -26,26 +25,28 @@ struct CachePause {
     length: Duration,
 }
 
-impl Default for Breaker {
-    fn default() -> Self {
-        Self { first: FIRST, pauses: Mutex::default() }
-    }
-}
-
 impl Breaker {
     /// Returns true during a pause. A cache that cannot be read is not written to either.
     pub(super) fn is_open(&self, level: CacheLevel, act: Act) -> bool {
+        self.is_open_at(Instant::now(), level, act)
+    }
+
+    fn is_open_at(&self, now: Instant, level: CacheLevel, act: Act) -> bool {
         let pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_paused = |act| pauses.get(&(level, act)).is_some_and(|pause| Instant::now() < pause.until);
+        let is_paused = |act| pauses.get(&(level, act)).is_some_and(|pause| now < pause.until);
         is_paused(Act::Read) || is_paused(act)
     }
 
     /// Begins a pause; returns true for the first one since the last success.
     pub(super) fn failed(&self, level: CacheLevel, act: Act) -> bool {
+        self.failed_at(Instant::now(), level, act)
+    }
+
+    fn failed_at(&self, now: Instant, level: CacheLevel, act: Act) -> bool {
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         let before = pauses.get(&(level, act)).map(|pause| pause.length);
-        let length = before.map_or(self.first, |length| (length * 2).min(LONGEST));
-        pauses.insert((level, act), CachePause { until: Instant::now() + length, length });
+        let length = before.map_or(FIRST, |length| (length * 2).min(LONGEST));
+        pauses.insert((level, act), CachePause { until: now + length, length });
         before.is_none()
     }
 
@@ -57,8 +58,6 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
-    use std::thread::sleep;
-
     use super::*;
 
     #[test]
@@ -66,21 +65,22 @@ mod tests {
         let level = CacheLevel::Shared;
         let read = Act::Read;
         let write = Act::Write;
-        let first = Duration::from_millis(40);
-        let breaker = Breaker { first, ..Breaker::default() };
-        assert!(!breaker.is_open(level, read));
-        assert!(breaker.failed(level, read));
-        assert!(breaker.is_open(level, read) && breaker.is_open(level, write), "it is not written to either");
-        assert!(!breaker.is_open(CacheLevel::Local, read));
-        sleep(first * 3 / 2);
-        assert!(!breaker.is_open(level, read));
-        assert!(!breaker.failed(level, read), "it is reported once");
-        sleep(first * 3 / 2);
-        assert!(breaker.is_open(level, read), "the second pause is longer");
-        sleep(first);
+        let breaker = Breaker::default();
+        let start = Instant::now();
+        let at = |pauses: u32| start + FIRST * pauses / 2;
+        let is_open = |now, act| breaker.is_open_at(now, level, act);
+        assert!(!is_open(start, read));
+        assert!(breaker.failed_at(start, level, read));
+        assert!(is_open(at(1), read) && is_open(at(1), write), "it is not written to either");
+        assert!(!breaker.is_open_at(at(1), CacheLevel::Local, read));
+        assert!(!is_open(at(2), read));
+        assert!(!breaker.failed_at(at(2), level, read), "it is reported once");
+        assert!(is_open(at(5), read) && !is_open(at(6), read), "the second pause is longer");
+        for _ in 0..9 {
+            breaker.failed_at(start, level, read);
+        }
+        assert!(!is_open(start + LONGEST, read), "no pause is longer");
         breaker.succeeded(level, read);
-        assert!(breaker.failed(level, read));
-        sleep(first * 3 / 2);
-        assert!(!breaker.is_open(level, read));
+        assert!(breaker.failed_at(start, level, read) && !is_open(at(2), read));
     }
 }
