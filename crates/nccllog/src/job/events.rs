@@ -99,7 +99,7 @@ impl Event {
 
 #[expect(clippy::expect_used, reason = "constant patterns, which a test compiles")]
 static MATTERS: LazyLock<Regex> = LazyLock::new(|| {
-    let words = "rror|ailed|ailure|amily|  rank  |  host  |ystem not|FAILED|perations? counts|imed out|imeout|raceback|illed|ignal|xception|Xid|xitcode|exit code|oom|OOM|not found|annot|nable|\
+    let words = "rror|ailed|ailure|exited|amily|  rank  |  host  |ystem not|FAILED|perations? counts|imed out|imeout|raceback|illed|ignal|xception|Xid|xitcode|exit code|oom|OOM|not found|annot|nable|\
         No |no kernel|losed|ismatch|MISMATCH|uplicate|efused|etrieved|nsufficient|too old|WARN|nresolvable|not select|\
         of memory|NVML|fault|joined|Watchdog|atchdog|eartbeat|roken|eset|endezvous|CCL |CCOM |CCL_|neCCL|ulprit|operation|esolution|known|last enqueued";
     Regex::new(words).expect("a pattern that parses")
