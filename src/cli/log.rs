@@ -1,5 +1,6 @@
 //! `ncclcheck log`: judges jobs by their logs.
 
+use image::source::AccessOptions;
 use judge::Rulebook;
 use judge::rules::Rule;
 use model::{Environment, FailOn};
@@ -13,15 +14,18 @@ use super::plan::{named, now, outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
 use crate::check::Check;
-use crate::job;
+use crate::{job, shipped};
 
 /// Reads the logs, and reports on each job in them.
 pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_job);
+    let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
+    let source = asked.rulebook.read(&options)?;
     let targets = outputs(&asked.output, &named(Format::ALL))?;
-    let outputs = Outputs::open(&targets, None)?;
     let mut needs = CommandNeeds::new(false);
-    let sandbox = needs.files(&asked.logs).outputs(targets.iter().map(|(_, target)| target)).enter(environment);
+    needs.files(&asked.logs).files(source.folders()).outputs(targets.iter().map(|(_, target)| target));
+    let sandbox = needs.enter(environment);
+    let rulebook = source.open(shipped())?.only(Rule::is_of_job);
+    let outputs = Outputs::open(&targets, None)?;
     let jobs = job::read(&asked.logs)?;
     let run = ReportRun { command: "log".to_owned(), time: now(), sandbox: Some(sandbox), ..ReportRun::default() };
     let judged = JudgedLogs { rulebook: &rulebook, fail_on: asked.fail_on.fail_on, incomplete: asked.incomplete };

@@ -1,6 +1,6 @@
 //! The story of a job, from its logs: what each host used, and what followed from the first failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::overview::value_text;
 use facts::records::JobHost;
@@ -14,7 +14,10 @@ const NAMED: usize = 4;
 pub(super) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     match facts.get(key::JOB_HOSTS) {
-        Fact::Seen { value, .. } => rows.extend(hosts(value)),
+        Fact::Seen { value, .. } => {
+            rows.extend(hosts(value));
+            rows.extend(of_all(value));
+        }
         Fact::Absent => {}
         Fact::Unknown(gap) => rows.push(("hosts", format!("unknown: {gap}"))),
     }
@@ -46,6 +49,18 @@ fn hosts(hosts: &[JobHost]) -> Vec<(&'static str, String)> {
         std::iter::once(("hosts", names.join(", ") + &more)).chain(used)
     };
     groups.into_iter().flat_map(part).collect()
+}
+
+/// The transports of all hosts, and the slowest start.
+fn of_all(hosts: &[JobHost]) -> impl Iterator<Item = (&'static str, String)> {
+    let transports: BTreeSet<&str> =
+        hosts.iter().filter_map(|host| host.transports.as_deref()).flat_map(|all| all.split(", ")).collect();
+    let transports = transports.into_iter().collect::<Vec<_>>().join(", ");
+    let seconds = |init: &str| init.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or_default();
+    let inits = hosts.iter().filter_map(|host| Some((host.init.as_deref()?, name(host))));
+    let slowest = inits.max_by(|(one, _), (other, _)| seconds(one).total_cmp(&seconds(other)));
+    let start = slowest.map(|(init, name)| ("start", format!("{init} seconds on {name}")));
+    Some(("transports", transports)).filter(|(_, text)| !text.is_empty()).into_iter().chain(start)
 }
 
 fn name(host: &JobHost) -> String {
@@ -83,8 +98,6 @@ fn used(host: &JobHost) -> Vec<(&'static str, String)> {
         ("interfaces", interfaces),
         ("RDMA", host.devices.clone()),
         ("", direct),
-        ("transports", host.transports.clone()),
-        ("start", host.init.as_ref().map(|init| format!("{init} seconds"))),
     ];
     rows.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
 }
