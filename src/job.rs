@@ -10,7 +10,7 @@ use facts::key::{self, Definition, definitions};
 use facts::records::JobHost;
 use flate2::bufread::MultiGzDecoder;
 use model::{Fact, Gap, ImageSummary, Site};
-use nccllog::{Failure, HostStory, Job, JobReader, TextError, is_virtual, ranks};
+use nccllog::{Failure, HostStory, Job, JobReader, TextError, is_local, ranks};
 
 /// Reason why a log could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum LogError {
         /// The log.
         log: String,
         /// The library.
-        library: String,
+        library: &'static str,
     },
 }
 
@@ -62,7 +62,7 @@ fn checked(jobs: Vec<Job>) -> Result<Vec<Job>, LogError> {
         if job.lines == 0 {
             return Err(LogError::Empty(log));
         }
-        if let Some(library) = job.other_library.clone() {
+        if let Some(library) = job.other_library {
             return Err(LogError::Other { log, library });
         }
     }
@@ -119,7 +119,6 @@ fn has_information(job: &Job) -> bool {
 /// Facts that need no line of level INFO.
 const OF_FAILURES: &[&Definition] = definitions![
     JOB_LINES,
-    JOB_FAILED,
     JOB_FIRST,
     JOB_CAUSES,
     JOB_CONSEQUENCES,
@@ -134,7 +133,6 @@ pub fn facts(job: &Job) -> Facts {
     let mut facts = Facts::default();
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     facts.insert(key::JOB_LINES, known(i64::try_from(job.lines).unwrap_or(i64::MAX)));
-    facts.insert(key::JOB_FAILED, known(!job.causes.is_empty()));
     facts.insert(key::JOB_FIRST, job.causes.first().map_or(Fact::Absent, |first| known(first.kind.clone())));
     facts.insert(key::JOB_CAUSES, by_kind(&job.causes));
     facts.insert(key::JOB_CONSEQUENCES, by_kind(&job.consequences));
@@ -232,8 +230,8 @@ fn by_kind(failures: &[Failure]) -> Fact<BTreeMap<String, String>> {
         texts.entry(failure.kind.clone()).or_insert_with(|| text_of(failure));
     }
     let site = |failure: &Failure| {
-        let (file, line) = failure.at.rsplit_once(':')?;
-        Some(Site::Log { file: file.to_owned(), line: line.parse().ok()?, entry: failure.kind.clone() })
+        let (file, line) = failure.at.clone()?;
+        Some(Site::Log { file, line, entry: failure.kind.clone() })
     };
     Fact::seen(texts, failures.iter().filter_map(site))
 }
@@ -283,11 +281,21 @@ fn host_record(host: &HostStory) -> JobHost {
     }
 }
 
-/// What shows that a host was to use RDMA.
+/// Settings that disable RDMA.
+fn rdma_disabled(host: &HostStory) -> impl Iterator<Item = String> {
+    let disabling = [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")];
+    let is_set = |(name, value): &(&str, &str)| host.log.variables.get(*name).is_some_and(|own| own == value);
+    disabling.into_iter().filter(is_set).map(|(name, value)| format!("{name}={value}"))
+}
+
+/// What shows that a host was to use RDMA; nothing where a setting disables it.
 fn rdma_meant(host: &HostStory) -> Vec<String> {
+    if rdma_disabled(host).next().is_some() {
+        return Vec::new();
+    }
     let settings = ["NCCL_IB_HCA", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_GID_INDEX"];
     let is_meant = |(name, value): &(&String, &String)| {
-        settings.contains(&name.as_str()) && !matches!(value.as_str(), "Socket" | "none" | "")
+        settings.contains(&name.as_str()) && !matches!(value.as_str(), "none" | "")
     };
     let settings = host.log.variables.iter().filter(is_meant).map(|(name, value)| format!("{name}={value}"));
     settings.chain(host.log.plugins.iter().cloned()).chain(host.log.ib_devices.iter().cloned()).collect()
@@ -295,39 +303,19 @@ fn rdma_meant(host: &HostStory) -> Vec<String> {
 
 /// Why a host uses no RDMA, in NCCL's words.
 fn rdma_refused(host: &HostStory) -> Vec<String> {
-    let disabled = host.log.variables.iter().filter(|(name, value)| {
-        name.as_str() == "NCCL_IB_DISABLE" && value.as_str() == "1"
-            || name.as_str() == "NCCL_NET" && value.as_str() == "Socket"
-    });
-    let disabled = disabled.map(|(name, value)| format!("{name}={value}"));
-    let plugins = host
-        .log
-        .uninitialized
-        .iter()
-        .filter(|name| name.as_str() != "IB")
-        .map(|name| format!("{name} cannot be initialized"));
-    host.log
-        .ib_none
-        .iter()
-        .cloned()
-        .chain(plugins)
-        .chain(host.log.plugin_errors.iter().cloned())
-        .chain(disabled)
-        .collect()
+    let log = &host.log;
+    let plugins = log.uninitialized.iter().filter(|name| *name != "IB");
+    let plugins = plugins.map(|name| format!("{name} cannot be initialized"));
+    let missing = log.ib_none.iter().map(|why| why.trim_end_matches('.').to_owned());
+    missing.chain(plugins).chain(log.plugin_errors.iter().cloned()).chain(rdma_disabled(host)).collect()
 }
 
 /// Interfaces in use that reach no other host.
 fn virtual_interfaces(host: &HostStory) -> Vec<String> {
     let used: BTreeSet<&String> = host.log.bootstrap.iter().chain(host.log.sockets.iter()).collect();
     let address = |interface: &String| host.log.addresses.get(interface).map_or("", |address| address);
-    let is_local = |interface: &&&String| {
-        let address = address(interface);
-        is_virtual(interface) || address.starts_with("169.254.") || address.starts_with("fe80:")
-    };
-    used.iter()
-        .filter(is_local)
-        .map(|interface| format!("{interface} {}", address(interface)).trim_end().to_owned())
-        .collect()
+    let local = used.into_iter().filter(|interface| is_local(interface, address(interface)));
+    local.map(|interface| format!("{interface} {}", address(interface)).trim_end().to_owned()).collect()
 }
 
 /// Addresses that several hosts announce.
@@ -377,15 +365,10 @@ fn differences(job: &Job) -> Vec<String> {
     if job.releases.len() > 1 {
         found.extend(joined(&job.releases).map(|releases| format!("NCCL: {releases}, in lines that name no host")));
     }
-    found.extend(compare("network", &|host| joined(&host.log.network)));
-    let reports_settings = |host: &HostStory| !host.log.variables.is_empty();
-    if job.hosts.iter().all(reports_settings) {
-        for name in SAME {
-            let value =
-                |host: &HostStory| host.log.variables.get(name).cloned().unwrap_or_else(|| "not set".to_owned());
-            found.extend(compare(name, &|host| Some(value(host))));
-        }
-    }
+    // The communicators of one host may use different networks.
+    found.extend(compare("network", &|host| joined(&host.log.network).filter(|_| host.log.network.len() == 1)));
+    // A setting that a log does not have may be set all the same.
+    found.extend(SAME.iter().filter_map(|name| compare(name, &|host| host.log.variables.get(*name).cloned())));
     found
 }
 

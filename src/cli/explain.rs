@@ -36,10 +36,12 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
             return log::print(&jobs, rulebook, &style);
         }
         explain_text(&text, &all)
+    } else if let Some(page) = named_page(&what, rules, &all) {
+        Some(page)
     } else if asked.what.iter().all(|word| Path::new(word).is_file()) {
         return log::print(&job::read(&asked.what)?, rulebook, &style);
     } else {
-        named_page(&what, rules, &all).or_else(|| explain_text(&what, &all))
+        explain_text(&what, &all)
     };
     match page {
         Some(page) => print(&pages::for_terminal(&page, &style)),
@@ -47,7 +49,7 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
     }
 }
 
-/// Returns true for a log, and false for a message that somebody pasted.
+/// Returns true for a log, false for a pasted message.
 fn is_log(job: &Job) -> bool {
     const LONGEST_MESSAGE: u64 = 20;
     job.lines > LONGEST_MESSAGE || job.nccl_lines > 2

@@ -451,10 +451,9 @@ keys! {
     RUN_UNEXPECTED "run.unexpected" Vec<String>, "Facts that differ from the file of --expect";
     RUN_WORSE "run.worse_than_reference" Vec<String>, "Results that are slower than the recording of --reference, or that use other transports";
     JOB_LINES "job.lines" i64, "Number of lines in the logs of the job; all facts of a job are absent without a log";
-    JOB_FAILED "job.failed" bool, "True when the logs show a failure";
     JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";
     JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";
-    JOB_SILENT_RANKS "job.silent_ranks" String, "Ranks of which no timeout is reported, although others waited in vain for a collective";
+    JOB_SILENT_RANKS "job.silent_ranks" String, "Ranks without a reported timeout, although others waited in vain for a collective";
     JOB_CONSEQUENCES "job.consequences" BTreeMap<String, String>, "Failures that follow from those of job.causes, by kind";
     JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), transports (between ranks), init (seconds of the slowest communicator)";
     JOB_RELEASES "job.releases" Vec<String>, "Releases of NCCL in the logs, also in lines that name no host";

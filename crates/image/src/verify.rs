@@ -31,7 +31,8 @@ fn size_mismatch(blob: &BlobRef, found: &str) -> io::Error {
 
 /// The error of a blob with another digest.
 pub(super) fn digest_mismatch(expected: &Digest, found: &Digest, size: u64) -> io::Error {
-    let (expected, found) = (expected.brief(), found.brief());
+    let expected = expected.brief();
+    let found = found.brief();
     mismatch(&format!("blob {expected} is corrupt: its {size} bytes have the digest {found}"))
 }
 

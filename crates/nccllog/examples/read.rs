@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             failures.iter().try_for_each(|failure| {
                 writeln!(
                     out,
-                    "{title} {} at {} rank {:?} on {:?}: {}",
+                    "{title} {} at {:?} rank {:?} on {:?}: {}",
                     failure.kind, failure.at, failure.rank, failure.host, failure.message
                 )
             })

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::RegexSet;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The kind of a connection to an address that only the host of the address reaches.
 pub(super) const ADDRESS: &str = "address";
@@ -13,10 +13,10 @@ pub(super) const EXCEPTION: &str = "python";
 pub(super) const WARNING: &str = "warning";
 
 /// What a failure says of its cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The process's own error, which no other process causes.
+pub(super) enum Role {
+    /// An error of the process itself, which no other process causes.
     Own,
     /// A launcher's report of a process that was killed, which is printed after what followed from it.
     Reported,
@@ -33,23 +33,19 @@ pub enum Role {
 }
 
 /// A failure in a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The kind, as in the table, or `python` for an exception and `warning` for a warning of NCCL that the table lacks.
     pub kind: String,
-    /// What it says of its cause.
-    pub role: Role,
     /// The message, without prefixes.
     pub message: String,
     /// The rank, if the log says it.
     pub rank: Option<u32>,
     /// The host, if the log says it.
     pub host: Option<String>,
-    /// The log, and the number of the line in it.
-    pub at: String,
-    /// Further lines of the same kind.
-    pub more: u64,
-    /// Ranks of these lines.
+    /// The log, and the number of the line in it, from 1; `None` if several lines show the failure together.
+    pub at: Option<(String, u64)>,
+    /// Ranks that report a failure of the same kind.
     pub more_ranks: Vec<u32>,
 }
 

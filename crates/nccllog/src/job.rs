@@ -5,7 +5,6 @@ use std::io::BufRead;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 use super::log::NcclLog;
@@ -21,12 +20,11 @@ use bandwidth::Bandwidth;
 use events::{Author, Events, Place};
 use watchdog::Watchdogs;
 
-/// Processes of one job that are told apart.
+/// The most processes that are kept.
 const MOST_PROCESSES: usize = 1 << 16;
 
 /// What the logs of a job show.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     /// Names of the logs.
     pub logs: Vec<String>,
@@ -53,26 +51,23 @@ pub struct Job {
     /// Wrong values that nccl-tests found, with the size.
     pub wrong_values: Option<String>,
     /// A library whose lines look like NCCL's, and are not.
-    pub other_library: Option<String>,
-    /// The failures, the likeliest cause first. Each has happened, if not for another's sake.
+    pub other_library: Option<&'static str>,
+    /// The failures that no other failure explains, the likeliest cause first.
     pub causes: Vec<Failure>,
-    /// Ranks of which no timeout is reported, where a timeout is the cause: they did not come to the collective.
+    /// Ranks without a reported timeout, where a timeout is the cause: they did not come to the collective.
     pub silent: Vec<u32>,
-    /// What follows from them.
+    /// The failures that follow from the causes.
     pub consequences: Vec<Failure>,
 }
 
 /// What the logs of a job show of one host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostStory {
     /// The host, as NCCL names it.
     pub name: String,
-    /// Number of processes.
-    pub processes: usize,
-    /// Their ranks in the largest communicator.
+    /// The ranks of its processes in the largest communicator.
     pub ranks: Vec<u32>,
-    /// Releases of NCCL.
+    /// Releases of NCCL in the processes of the largest communicator.
     pub nccl: BTreeSet<String>,
     /// What NCCL's lines of all of its processes show together.
     pub log: NcclLog,
@@ -125,6 +120,8 @@ struct Process {
 struct Communicator {
     /// The GPU, by its index and bus ID.
     gpu: String,
+    /// The ID that all ranks of the communicator print, from NCCL 2.18 on.
+    id: Option<String>,
     rank: u32,
     ranks: u32,
     is_complete: bool,
@@ -132,7 +129,7 @@ struct Communicator {
 
 #[expect(clippy::expect_used, reason = "constant patterns, which a test compiles")]
 static INIT: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) .*?(?P<gpu>(?:nvmlDev -?\d+ )?busId [0-9a-f]+).*- Init (?P<what>START|COMPLETE)";
+    let pattern = r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) .*?(?P<gpu>(?:nvmlDev -?\d+ )?busId [0-9a-f]+).*?(?:commId (?P<id>0x[0-9a-f]+).*)?- Init (?P<what>START|COMPLETE)";
     Regex::new(pattern).expect("a pattern that parses")
 });
 
@@ -179,7 +176,9 @@ impl JobReader {
             let (origin, text) = split_prefixes(line);
             let origin = Origin { host: origin.host.or(collected_from), ..origin };
             run.other_library = run.other_library.or_else(|| other_library(line));
-            run.releases.extend(NcclLog::read([text]).version);
+            if text.starts_with("NCCL version") {
+                run.releases.extend(NcclLog::read([text]).version);
+            }
             run.watchdogs.add(text, origin.rank);
             run.events.add_line(line, text, &origin, place);
         }
@@ -217,7 +216,8 @@ impl JobReader {
             known.clone().find(|index| self.processes.get(*index).is_some_and(is_author))
         };
         // Where two processes write at once, a host may follow a cut message without a space.
-        let author = find(&|host| host == message.host).or_else(|| find(&|host| message.host.ends_with(host)));
+        let is_glued = |host: &str| !message.before.is_empty() && message.host.ends_with(host);
+        let author = find(&|host| host == message.host).or_else(|| find(&is_glued));
         if author.is_some() {
             return author;
         }
@@ -257,12 +257,12 @@ impl JobReader {
     /// The story of each run.
     pub fn finish(mut self) -> Vec<Job> {
         self.run(0);
-        let (logs, processes) = (self.logs, self.processes);
+        let Self { logs, processes, runs, .. } = self;
         let story = |(index, run): (usize, Run)| {
             let processes: Vec<&Process> = processes.iter().filter(|process| process.run == index).collect();
             run.story(&processes, &logs)
         };
-        self.runs.into_iter().enumerate().map(story).collect()
+        runs.into_iter().enumerate().map(story).collect()
     }
 }
 
@@ -278,7 +278,7 @@ impl Run {
             logs: logs.to_vec(),
             lines: self.lines,
             nccl_lines: self.nccl_lines,
-            hosts: hosts(processes, &self.releases),
+            hosts: hosts(processes, ranks, &self.releases),
             releases: self.releases,
             started: of_largest(|_| true),
             completed: of_largest(|communicator| communicator.is_complete),
@@ -287,7 +287,8 @@ impl Run {
             busbw: self.bandwidth.at_largest(),
             busbw_drop: self.bandwidth.drop(),
             wrong_values: self.bandwidth.wrong(),
-            other_library: self.other_library.map(str::to_owned),
+            // RCCL prints NCCL's lines. The names of the others occur in logs of NCCL, too.
+            other_library: self.other_library.filter(|library| *library == RCCL || self.nccl_lines == 0),
             ..Job::default()
         };
         let mut events = self.events;
@@ -301,24 +302,28 @@ impl Run {
 
 /// Ranks of one communicator that start on the same GPU of a host, which NCCL refuses.
 fn shared_gpu(processes: &[&Process]) -> Option<String> {
-    let mut users: BTreeMap<(&str, &str, u32), BTreeSet<u32>> = BTreeMap::new();
+    let mut users: BTreeMap<(&str, &str, &str), BTreeSet<u32>> = BTreeMap::new();
     for process in processes {
-        let Some(own) = process.largest() else { continue };
-        users.entry((&process.host, &own.gpu, own.ranks)).or_default().insert(own.rank);
+        for own in process.communicators.values() {
+            let Some(id) = &own.id else { continue };
+            users.entry((&process.host, &own.gpu, id)).or_default().insert(own.rank);
+        }
     }
     let ((host, gpu, _), users) = users.into_iter().find(|(_, users)| users.len() > 1)?;
     Some(format!("{} on {host} start on one GPU ({gpu})", ranks(&users.into_iter().collect::<Vec<_>>())))
 }
 
-/// The hosts of processes, in the order of their ranks and names.
-fn hosts(processes: &[&Process], releases: &BTreeSet<String>) -> Vec<HostStory> {
+/// The hosts of processes, by name. `ranks` is the size of the largest communicator.
+fn hosts(processes: &[&Process], ranks: Option<u32>, releases: &BTreeSet<String>) -> Vec<HostStory> {
     let mut hosts: BTreeMap<&str, HostStory> = BTreeMap::new();
     for process in processes {
         let host = hosts.entry(&process.host).or_default();
         host.name.clone_from(&process.host);
-        host.processes += 1;
         host.ranks.extend(process.rank());
-        host.nccl.extend(process.log.version.clone());
+        // A process beside the job, such as a server, may run another release.
+        if process.largest().is_none_or(|own| Some(own.ranks) == ranks) {
+            host.nccl.extend(process.log.version.clone());
+        }
         host.log.merge(&process.log);
     }
     let mut hosts: Vec<HostStory> = hosts.into_values().collect();
@@ -346,10 +351,12 @@ impl Process {
     fn add_init(&mut self, text: &str) -> Option<Start> {
         let captures = INIT.captures(text)?;
         let number = |name| captures.name(name)?.as_str().parse().ok();
-        let (rank, ranks) = (number("rank")?, number("ranks")?);
+        let rank = number("rank")?;
+        let ranks = number("ranks")?;
         let is_first = self.communicators.is_empty();
         let communicator = self.communicators.entry(captures["comm"].to_owned()).or_insert_with(|| Communicator {
             gpu: captures["gpu"].to_owned(),
+            id: captures.name("id").map(|id| id.as_str().to_owned()),
             rank,
             ranks,
             is_complete: false,
@@ -367,10 +374,13 @@ fn is_return(text: &str) -> bool {
     })
 }
 
+/// AMD's library, which is made of NCCL's sources.
+const RCCL: &str = "RCCL";
+
 /// The library of a line that is not NCCL's, although it may look so.
 fn other_library(line: &str) -> Option<&'static str> {
     let libraries = [
-        ("RCCL version", "RCCL"),
+        ("RCCL version", RCCL),
         (" CCOM ", "AWS Neuron's collectives"),
         ("oneCCL", "oneCCL"),
         ("|CCL_", "oneCCL"),
@@ -393,9 +403,9 @@ pub fn ranks(ranks: &[u32]) -> String {
     format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, texts.join(", "))
 }
 
-/// Returns true for an interface that reaches no other host, by the names that container engines, networks of Kubernetes and
-/// private networks give.
-pub fn is_virtual(interface: &str) -> bool {
+/// Returns true for an interface that reaches no other host: by the name that container engines, networks of Kubernetes and private
+/// networks give it, or by a link-local address.
+pub fn is_local(interface: &str, address: &str) -> bool {
     let prefixes = [
         "docker",
         "br-",
@@ -413,5 +423,6 @@ pub fn is_virtual(interface: &str) -> bool {
         "pod-id-link",
         "tailscale",
     ];
-    interface == "lo" || prefixes.iter().any(|prefix| interface.starts_with(prefix))
+    let is_link_local = address.starts_with("169.254.") || address.starts_with("fe80:");
+    interface == "lo" || is_link_local || prefixes.iter().any(|prefix| interface.starts_with(prefix))
 }

@@ -14,9 +14,9 @@ mod origin;
 mod symptoms;
 mod text;
 
-pub use failure::{Failure, Role, failure_kinds};
+pub use failure::{Failure, failure_kinds};
 pub use forms::{LineForm, line_form};
-pub use job::{HostStory, Job, JobReader, is_virtual, ranks};
+pub use job::{HostStory, Job, JobReader, is_local, ranks};
 pub use log::NcclLog;
 pub use symptoms::{Symptom, all_symptoms, find_symptoms};
 pub use text::TextError;

@@ -137,12 +137,8 @@ impl NcclLog {
                 self.driver_cuda =
                     number("driver_cuda").map(|number| format!("{}.{}", number / 1000, number % 1000 / 10));
             }
-            "init.timings" => {
-                let seconds = |text: &str| text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
-                let slowest = self.slowest_init.as_deref().and_then(seconds).unwrap_or_default();
-                if seconds(text("total")).is_some_and(|total| total > slowest) {
-                    self.slowest_init = Some(format!("{} ({})", text("total"), text("parts")));
-                }
+            "init.timings" if seconds(text("total")) > self.slowest_init.as_deref().map_or(0.0, seconds) => {
+                self.slowest_init = Some(format!("{} ({})", text("total"), text("parts")));
             }
             "bootstrap.if" => {
                 self.bootstrap.insert(owned("ifname"));
@@ -239,7 +235,8 @@ impl NcclLog {
         self.nodes = self.nodes.max(other.nodes);
         self.ranks = self.ranks.max(other.ranks);
         self.channels = self.channels.or(other.channels);
-        self.slowest_init = self.slowest_init.take().max(other.slowest_init.clone());
+        let inits = [self.slowest_init.take(), other.slowest_init.clone()];
+        self.slowest_init = inits.into_iter().flatten().max_by(|one, its| seconds(one).total_cmp(&seconds(its)));
         self.left_out += other.left_out;
         for (own, its) in [
             (&mut self.network, &other.network),
@@ -302,6 +299,11 @@ mod pairs {
         };
         pairs.into_iter().map(read).collect()
     }
+}
+
+/// The number at the start of a text.
+fn seconds(text: &str) -> f64 {
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or_default()
 }
 
 /// The entries of `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE`.

@@ -20,8 +20,7 @@ pub(super) struct Origin<'l> {
     pub(super) time: Option<&'l str>,
 }
 
-/// A time of a log: milliseconds since the start of its year, since some forms have no year. Times of different time zones
-/// cannot be told apart.
+/// A time of a log: milliseconds since the start of its year, because some forms have no year. The time zone is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Time(pub(super) u64);
 

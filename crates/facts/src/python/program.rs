@@ -191,7 +191,7 @@ mod tests {
             ("import sys, \\\n    torch\nsys.path.append('/x')\n", vec![]),
             ("text = 'it\\'s # é'\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
             ("text = \"\"\"a\"\"\"\"b\"\nsys.path.append('/x')\n", vec![Append(text("/x"))]),
-            // From Python 3.12 on, a format string holds strings with its own quote; each line starts anew.
+            // From Python 3.12 on, a format string may contain its own quote. The scan starts again at the next line.
             ("text = f\"{'\"'}\"\nsys.path.insert(0,\n    '/x')\n", vec![Insert(0, text("/x"))]),
             ("text = 'a # b'  # sys.path.clear()\nprint(sys.path)\nif sys.path[0] == '/x': pass\n", vec![]),
             ("try:\n    import torch\nexcept ImportError:\n    sys.path.clear()\n", vec![]),

@@ -2,7 +2,7 @@
 
 use super::events::{CONNECT, Event, Events};
 use super::watchdog::Watchdogs;
-use super::{Job, is_virtual};
+use super::{Job, is_local};
 use crate::failure::{ADDRESS, EXCEPTION, Failure, Role};
 
 /// Finds the causes of a failed job among its events.
@@ -50,12 +50,10 @@ fn promote(events: &mut [Event], job: &Job) {
 fn failure(event: &Event, logs: &[String]) -> Failure {
     Failure {
         kind: event.kind.clone(),
-        role: event.role,
         message: event.message.clone(),
         rank: event.rank,
         host: event.host.clone(),
-        at: logs.get(event.place.log).map_or_else(String::new, |log| format!("{log}:{}", event.place.line)),
-        more: event.more,
+        at: logs.get(event.place.log).filter(|_| event.place.line > 0).map(|log| (log.clone(), event.place.line)),
         more_ranks: event.more_ranks.iter().copied().collect(),
     }
 }
@@ -93,10 +91,9 @@ fn name_unreachable_address(event: &mut Event, job: &Job) {
     let interfaces: Vec<(&String, &String)> = job.hosts.iter().flat_map(|host| &host.log.addresses).collect();
     let is_announced_by_several =
         job.hosts.iter().filter(|host| host.log.addresses.values().any(|own| own == address)).count() > 1;
-    let is_on_virtual = interfaces.iter().any(|(interface, own)| own.as_str() == address && is_virtual(interface));
-    // Link-local addresses, and the network that Docker's own bridge has by default.
-    let is_local = ["169.254.", "fe80:", "172.17."].iter().any(|network| address.starts_with(network));
-    if is_announced_by_several || is_on_virtual || is_local {
+    let is_of_local = interfaces.iter().any(|(interface, own)| own.as_str() == address && is_local(interface, own));
+    // Docker's own bridge has this network by default.
+    if is_announced_by_several || is_of_local || is_local("", address) || address.starts_with("172.17.") {
         ADDRESS.clone_into(&mut event.kind);
         event.role = Role::Own;
     }
@@ -148,11 +145,44 @@ mod tests {
             "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 1\n[rank1]: ValueError: x\n";
         let retry = "n1:1:1 [0] NCCL INFO socketPollConnect: connect to 10.0.0.2<5> returned Connection refused, retrying (1/34) after \
                      sleep for 100 msec\n";
-        // A connection that was tried again once is no failure; one that was lost before is what the exception follows from.
+        // One retry is not a failure. An exception follows from a connection that was lost before it.
         assert_eq!(kinds(&[("log", &format!("{retry}{raised}"))]).0, ["python"]);
         assert_eq!(kinds(&[("log", &format!("{closed}{raised}"))]).0, ["closed"]);
         assert_eq!(kinds(&[("log", retry)]).0, [""; 0]);
         assert_eq!(kinds(&[("log", &retry.repeat(9))]).0, ["connect"]);
+    }
+
+    #[test]
+    fn collectives_differ_only_within_one_group() {
+        let wait = |rank: u32, sequence: u32| {
+            format!(
+                "[rank{rank}]:[E1127 10:00:00.1 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=20000) ran for 20076 milliseconds before timing out.\n"
+            )
+        };
+        let group = |number: u32| {
+            format!(
+                "[rank0]:[E1127 10:00:00.1 ProcessGroupNCCL.cpp:1] [PG ID {number} PG GUID 0(x) Rank 0] Exception\n"
+            )
+        };
+        let waits = wait(0, 7) + &wait(1, 9);
+        for (groups, kind) in
+            [(group(0), "collectives_differ"), (String::new(), "watchdog"), (group(0) + &group(1), "watchdog")]
+        {
+            assert_eq!(kinds(&[("log", &format!("{waits}{groups}"))]).0, [kind], "{groups}");
+        }
+    }
+
+    #[test]
+    fn what_shares_a_gpu_and_what_does_not() {
+        let start = |rank: u32, id: &str| {
+            format!(
+                "n1:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x{rank} rank {rank} nranks 2 cudaDev 0 nvmlDev 0 busId 60 commId {id} - Init START\n",
+                rank + 1
+            )
+        };
+        assert_eq!(kinds(&[("log", &(start(0, "0xa") + &start(1, "0xa")))]).0, ["gpu_shared"]);
+        // Two jobs may share a GPU.
+        assert_eq!(kinds(&[("log", &(start(0, "0xa") + &start(1, "0xb")))]).0, [""; 0]);
     }
 
     #[test]
@@ -162,11 +192,13 @@ mod tests {
                 "[2026-11-27 10:00:{time}] {host}:1:1 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.1<3> with error 12, opcode 0\n"
             )
         };
-        let (early, late) = (retries("b", "01"), retries("a", "09"));
+        let early = retries("b", "01");
+        let late = retries("a", "09");
         let mut reader = JobReader::default();
         reader.read("late", late.as_bytes()).unwrap();
         reader.read("early", early.as_bytes()).unwrap();
         let job = reader.finish().remove(0);
-        assert_eq!((job.causes[0].host.as_deref(), job.causes[0].at.as_str()), (Some("b"), "early:1"));
+        assert_eq!(job.causes[0].host.as_deref(), Some("b"));
+        assert_eq!(job.causes[0].at, Some(("early".to_owned(), 1)));
     }
 }

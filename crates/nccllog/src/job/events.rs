@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::failure::{self, Role, WARNING, failure_of};
 use crate::origin::{Origin, Time};
 
-/// Failures that are told apart; exceptions and warnings without a row count by their text.
+/// The most distinct failures that are kept. Exceptions and warnings without a row are distinct by their text.
 const MOST: usize = 512;
 
 /// A line of a log.
