@@ -26,6 +26,7 @@ pub struct Check<'r> {
     rulebook: &'r Rulebook,
     hosts: &'r [HostDescription],
     launch: &'r [Setting],
+    job: Option<&'r Facts>,
     baseline: Option<&'r Baseline>,
     fail_on: Option<FailOn>,
     fail_for: Vec<Owner>,
@@ -91,7 +92,7 @@ pub fn compare<'a>(
 impl<'r> Check<'r> {
     /// Judges images alone by these rules, with the severities of their policy.
     pub fn new(rulebook: &'r Rulebook) -> Self {
-        Self { rulebook, hosts: &[], launch: &[], baseline: None, fail_on: None, fail_for: Owner::ALL.to_vec() }
+        Self { rulebook, hosts: &[], launch: &[], job: None, baseline: None, fail_on: None, fail_for: Owner::ALL.to_vec() }
     }
 
     /// Judges for each of these hosts.
@@ -104,6 +105,12 @@ impl<'r> Check<'r> {
     #[must_use]
     pub fn launch(self, launch: &'r [Setting]) -> Self {
         Self { launch, ..self }
+    }
+
+    /// Adds the facts of a job that ran the image.
+    #[must_use]
+    pub fn job(self, job: Option<&'r Facts>) -> Self {
+        Self { job, ..self }
     }
 
     /// Accepts the problems of a baseline.
@@ -126,7 +133,12 @@ impl<'r> Check<'r> {
 
     /// Judges an image once, or once for each host.
     pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
-        self.judged(image, facts(image, self.launch), facts_without_launch(image, self.launch).as_ref())
+        let with_job = |facts: Facts| match self.job {
+            Some(job) => facts.with_job(job),
+            None => facts,
+        };
+        let without_launch = facts_without_launch(image, self.launch).map(with_job);
+        self.judged(image, with_job(facts(image, self.launch)), without_launch.as_ref())
     }
 
     /// Judges an image as if it had this configuration.

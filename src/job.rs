@@ -1,5 +1,7 @@
 //! Jobs, by their logs: the facts that a log shows.
 
+mod given;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,6 +12,7 @@ use facts::key::{self, Definition, definitions};
 use facts::records::JobHost;
 use flate2::bufread::MultiGzDecoder;
 use model::{Fact, Gap, ImageSummary, Site};
+pub use given::Given;
 use nccllog::{Failure, HostStory, Job, JobReader, TextError, is_local, ranks};
 
 /// Reason why a log could not be read.
@@ -123,13 +126,14 @@ const OF_FAILURES: &[&Definition] = definitions![
     JOB_CAUSES,
     JOB_CONSEQUENCES,
     JOB_SILENT_RANKS,
+    JOB_UNMATCHED_NAMES,
     JOB_BUSBW,
     JOB_BUSBW_DROP,
     JOB_WRONG_VALUES
 ];
 
 /// The facts of a job.
-pub fn facts(job: &Job) -> Facts {
+pub fn facts(job: &Job, given: &Given<'_>) -> Facts {
     let mut facts = Facts::default();
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     facts.insert(key::JOB_LINES, known(i64::try_from(job.lines).unwrap_or(i64::MAX)));
@@ -144,6 +148,7 @@ pub fn facts(job: &Job) -> Facts {
     ] {
         facts.insert(key, value.clone().map_or(Fact::Absent, known));
     }
+    facts.insert(key::JOB_UNMATCHED_NAMES, list(given::unmatched_names(job, given).into_iter()));
     if !has_information(job) {
         let settle = Some(format!("run the job with {MORE}"));
         let gap = Gap { settle, ..Gap::new("the log has no line of NCCL at level INFO") };
@@ -171,7 +176,9 @@ pub fn facts(job: &Job) -> Facts {
     facts.insert(key::JOB_RELEASES, list(releases.cloned()));
     facts.insert(key::JOB_NETWORKS, list(job.hosts.iter().flat_map(|host| host.log.network.clone())));
     facts.insert(key::JOB_RDMA_MEANT, of_hosts(&rdma_meant));
-    facts.insert(key::JOB_RDMA_REFUSED, of_hosts(&rdma_refused));
+    let refused_at = job.hosts.iter().filter_map(|host| host.refused_at.clone());
+    let refused_at = refused_at.map(|(file, line)| Site::Log { file, line, entry: "refused".to_owned() });
+    facts.insert(key::JOB_RDMA_REFUSED, of_hosts(&rdma_refused).and_then(|texts, _| Fact::seen(texts, refused_at)));
     facts.insert(key::JOB_DIFFERENCES, list(differences(job).into_iter()));
     facts.insert(key::JOB_VIRTUAL_INTERFACES, of_hosts(&virtual_interfaces));
     facts.insert(key::JOB_SHARED_ADDRESSES, list(shared_addresses(job).into_iter()));
@@ -200,6 +207,7 @@ pub fn facts(job: &Job) -> Facts {
                 .collect()
         }),
     );
+    facts.insert(key::JOB_UNREAD_SETTINGS, list(given::unread_settings(job, given).into_iter()));
     let missing: Vec<u32> = (0..job.ranks.unwrap_or_default()).filter(|rank| !job.started.contains(rank)).collect();
     let is_unfinished = job.completed.is_empty() && !job.started.is_empty();
     let text =
@@ -263,6 +271,8 @@ fn host_record(host: &HostStory) -> JobHost {
         };
         some(interfaces.iter().map(text).collect::<Vec<_>>().join(", "))
     };
+    let uses_nvls = host.log.channels.is_some_and(|(_, nvls, _)| nvls > 0);
+    let transports = host.log.transports().into_iter().chain(uses_nvls.then_some("NVLS"));
     let direct = host.log.gpu_direct.iter().filter(|(_, is_on)| **is_on).map(|(device, _)| device.clone());
     JobHost {
         name: Some(host.name.clone()),
@@ -276,7 +286,12 @@ fn host_record(host: &HostStory) -> JobHost {
         sockets: addressed(&host.log.sockets),
         devices: some(joined(&host.log.ib_devices)),
         gpu_direct: some(direct.collect::<Vec<_>>().join(", ")),
-        transports: some(host.log.transports().into_iter().collect::<Vec<_>>().join(", ")),
+        gids: some(joined(&host.log.gids)),
+        rails: some(host.log.rails.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        settings: some(
+            host.log.variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", "),
+        ),
+        transports: some(transports.collect::<Vec<_>>().join(", ")),
         init: host.log.slowest_init.clone(),
     }
 }
@@ -395,7 +410,7 @@ mod tests {
         let rulebook = Rulebook::builtin(crate::shipped()).unwrap().only(Rule::is_of_job);
         let jobs = read(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/logs").join(name)]).unwrap();
         let rules = jobs.iter().flat_map(|job| {
-            let assessment = Check::new(&rulebook).assess(facts(job), None, &summary(job, None));
+            let assessment = Check::new(&rulebook).assess(facts(job, &Given::default()), None, &summary(job, None));
             let judgements = assessment.judgements.unwrap_or_default();
             let failed = judgements.into_iter().filter(|judgement| matches!(judgement.outcome, Outcome::Fail(_)));
             failed.map(|judgement| judgement.rule.id.trim_start_matches("job/").to_owned()).collect::<Vec<_>>()

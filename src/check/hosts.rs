@@ -41,6 +41,11 @@ impl From<Record> for HostDescription {
 }
 
 impl HostDescription {
+    /// The record, if the host was recorded.
+    pub fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
     /// Adds the facts about this host, and about the image on it, to the facts about an image.
     pub(super) fn add_to(&self, facts: &Facts) -> Facts {
         match &self.record {

@@ -7,13 +7,13 @@ use std::thread;
 use unpack::pipe::Cancel;
 
 use crate::check::{self, Assessment, Check};
+use crate::job::{self, Given};
 use crate::shipped;
 use ::report::{Explanation, Report, ReportRun, Style, Unopened};
-use facts::FactInputs;
+use facts::{FactInputs, Facts};
 use facts::explain::explain;
 use image::{Image, Request};
 use judge::policy::Baseline;
-use judge::rules::Rule;
 use judge::{Rulebook, Verdict};
 use model::{Environment, cause, conceal, open_named};
 use rootfs::listing;
@@ -42,7 +42,10 @@ pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) 
     }
     let mut plan = ImagesPlan::check(command, environment)?;
     plan.confine(None, environment)?;
-    judge(&plan, known)
+    let jobs = if plan.logs.is_empty() { Vec::new() } else { job::read(&plan.logs)? };
+    let given = Given { hosts: &plan.hosts, launch: &plan.launch };
+    let job = jobs.last().map(|job| job::facts(job, &given));
+    judge(&plan, known, job.as_ref())
 }
 
 /// The path of a file with JSON, which `--baseline` takes for reports and not for an image.
@@ -82,7 +85,7 @@ enum KnownProblems<'a> {
 }
 
 /// Judges each image and reports on it.
-fn judge(plan: &ImagesPlan, known: KnownProblems<'_>) -> Result<ExitStatus, CliError> {
+fn judge(plan: &ImagesPlan, known: KnownProblems<'_>, job: Option<&Facts>) -> Result<ExitStatus, CliError> {
     let outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // The base of a comparison has no report.
     let reported = plan.requests.len() - usize::from(matches!(known, KnownProblems::FirstImage));
@@ -95,7 +98,7 @@ fn judge(plan: &ImagesPlan, known: KnownProblems<'_>) -> Result<ExitStatus, CliE
         let mut images = loading.begin(scope);
         let first = images.next();
         let rulebook = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
+        let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).job(job).fail_on(plan.fail_on);
         let (of_first, rest) = match (known, first) {
             (KnownProblems::FirstImage, Some((request, loaded))) => (Some(problems(request, &loaded?, &check)), None),
             (_, first) => (None, first),
@@ -128,9 +131,10 @@ fn problems(request: &Request, images: &[Image], check: &Check<'_>) -> Baseline 
     known
 }
 
-/// Loads the rules of a check, without those about a run, which the bytes of an image cannot answer.
+/// Loads the rules of a check, without those about a run or a job that has no log, which the bytes of an image cannot answer.
 pub(super) fn rulebook(plan: &ImagesPlan) -> Result<Rulebook, CliError> {
-    Ok(plan.rulebook.open(shipped())?.only(Rule::is_of_image))
+    let has_log = !plan.logs.is_empty();
+    Ok(plan.rulebook.open(shipped())?.only(|rule| rule.is_of_image() || has_log && rule.is_of_job()))
 }
 
 /// Shows an image as the plan requires.

@@ -61,6 +61,8 @@ pub(super) struct ImagesPlan {
     pub(super) rulebook: RulebookSource,
     pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
+    /// Logs of a job that ran the image.
+    pub(super) logs: Vec<PathBuf>,
     /// Dockerfile of the image, to annotate with findings.
     pub(super) dockerfile: Option<Dockerfile>,
     /// What was asked for, for reports.
@@ -85,7 +87,7 @@ impl ImagesPlan {
         judged.common.images = listed(judged.common.images, lists, &judged.common.reading.access.limits()?)?;
         let dockerfile = command.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::judge(judged, command.process, environment)?;
-        Ok(Self { exit: command.incomplete, dockerfile, ..plan })
+        Ok(Self { exit: command.incomplete, logs: command.log, dockerfile, ..plan })
     }
 
     /// Plans to judge images.
@@ -182,6 +184,7 @@ impl ImagesPlan {
             rulebook: RulebookSource::default(),
             verbosity,
             hosts: Vec::new(),
+            logs: Vec::new(),
             dockerfile: None,
             run,
             has_sandbox,
@@ -322,7 +325,7 @@ fn is_stdin(image: &str) -> bool {
 
 /// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
 /// secrets.
-fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, CliError> {
+pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, CliError> {
     let mut settings = Vec::new();
     for path in files {
         let name = path.display().to_string();

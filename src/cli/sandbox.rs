@@ -130,7 +130,7 @@ impl ImagesPlan {
     pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
         self.spare_images(file)?;
         let mut needs = CommandNeeds::new(!self.has_sandbox);
-        needs.images(&self.requests).files(self.rulebook.folders());
+        needs.images(&self.requests).files(self.rulebook.folders()).files(&self.logs);
         needs.outputs(self.outputs.iter().map(|(_, target)| target));
         needs.outputs(file.map(|file| OutputTarget::File(file.to_owned())).as_ref());
         // All requests of a plan have the same limits and the same cache.

@@ -7,7 +7,8 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::support::{run, stderr};
+use crate::support::{run, stderr, world};
+use crate::tree;
 
 fn log(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/logs").join(name).display().to_string()
@@ -82,4 +83,36 @@ fn what_is_not_a_log_is_an_error() {
         let (exit, text) = printed(&["log", &path], None);
         assert!(exit == Some(2) && text.contains(message), "{path}: {exit:?} {text}");
     }
+}
+
+#[test]
+fn a_host_and_a_launch_beside_a_log_name_the_setting() {
+    let machine = tree::host("virtual");
+    let root = machine.path().display().to_string();
+    let record = machine.path().join("record.json").display().to_string();
+    assert!(run(&["host", "--root", &root, "--format", "json", "-o", &record], None).status.success());
+    let (_, text) = printed(&["log", "--host", &record, &log("ifname-nosuch.log")], None);
+    assert!(text.contains("error[job/name-matches-nothing]") && text.contains("NCCL_SOCKET_IFNAME=nosuch0"), "{text}");
+    assert!(text.contains("(job/no-interface)"), "{text}");
+    // What NCCL found is there, although the host does not have it.
+    let (exit, text) = printed(&["log", "--host", &record, &log("two-healthy.log")], None);
+    assert!(exit == Some(0) && !text.contains("name-matches-nothing"), "{text}");
+    let (exit, text) = printed(&["log", "--host", "gpu=h100", &log("healthy.log")], None);
+    assert!(exit == Some(2) && text.contains("is a description"), "{text}");
+
+    let launch = machine.path().join("job.sh");
+    fs::write(&launch, "#!/bin/sh\nexport NCCL_SOCKET_IFNAME=ib0 NCCL_ALGO=Ring NCCL_IB_TIMEOUT=22\n").unwrap();
+    let launch = launch.display().to_string();
+    let (_, text) = printed(&["log", "--launch", &launch, &log("two-healthy.log")], None);
+    assert!(text.contains("job/setting-not-read"), "{text}");
+    assert!(!text.contains("NCCL_IB_TIMEOUT"), "NCCL reads it only with RDMA: {text}");
+}
+
+#[test]
+fn an_image_and_the_log_of_its_job_are_judged_together() {
+    let image = world("good").display().to_string();
+    let (exit, text) = printed(&["check", "--log", &log("oom.log"), &image], None);
+    assert_eq!(exit, Some(1), "{text}");
+    assert!(text.contains("error[job/gpu-memory]") && text.contains("  libibverbs  "), "{text}");
+    assert!(text.contains("warning[job/another-nccl]"), "{text}");
 }

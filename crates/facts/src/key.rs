@@ -455,7 +455,7 @@ keys! {
     JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";
     JOB_SILENT_RANKS "job.silent_ranks" String, "Ranks without a reported timeout, although others waited in vain for a collective";
     JOB_CONSEQUENCES "job.consequences" BTreeMap<String, String>, "Failures that follow from those of job.causes, by kind";
-    JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), transports (between ranks), init (seconds of the slowest communicator)";
+    JOB_HOSTS "job.hosts" Vec<JobHost>, "Hosts of the job, as NCCL's lines show them: name, ranks, nccl (releases), cuda (the release it was built with), driver_cuda (the release that the driver supports), network, plugins, bootstrap and sockets (interfaces), devices (RDMA), gpu_direct (RDMA devices with GPUDirect RDMA), gids (index of the GID, and MTU, of connections), rails (indices of the devices that carry channels), settings (variables that NCCL found), transports (between ranks, and NVLS), init (seconds of the slowest communicator)";
     JOB_RELEASES "job.releases" Vec<String>, "Releases of NCCL in the logs, also in lines that name no host";
     JOB_SEVERAL_HOSTS "job.several_hosts" bool, "True when ranks of the job run on several hosts";
     JOB_RANKS "job.ranks" i64, "Number of ranks of the largest communicator";
@@ -470,6 +470,8 @@ keys! {
     JOB_GPU_DIRECT_OFF "job.gpu_direct_off" Vec<String>, "RDMA devices without GPUDirect RDMA, by host";
     JOB_THROUGH_MEMORY "job.through_memory" Vec<String>, "Pairs of ranks of one host that exchange data through host memory";
     JOB_IGNORED_SETTINGS "job.ignored_settings" Vec<String>, "Settings that NCCL found and does not use";
+    JOB_UNMATCHED_NAMES "job.unmatched_names" Vec<String>, "Settings that name an interface or an RDMA device of which the recorded host has none: the setting, the host and what the host has";
+    JOB_UNREAD_SETTINGS "job.unread_settings" Vec<String>, "Settings of the launch that no rank reports, although the ranks report those that they read and cannot do without reading these";
     JOB_UNSTARTED "job.unstarted" String, "Ranks of the largest communicator of which the logs have no start, although others started and none completed it";
     JOB_UNCOMPLETED "job.uncompleted" String, "Ranks that started the largest communicator and did not complete it";
     JOB_BUSBW "job.busbw" String, "Bus bandwidth that nccl-tests printed for the largest size";

@@ -25,7 +25,7 @@ mod torch;
 pub mod value;
 pub mod words;
 
-pub use environment::misread_values;
+pub use environment::{misread_values, takes_any};
 pub use environment::{VariableDescription, describe_variable, is_judged, variable_names};
 pub use image::is_shown;
 pub use start::{Handover, NoHandover, handover};
@@ -212,6 +212,15 @@ impl Facts {
         if is_set {
             self.insert_form(key, fact);
         }
+    }
+
+    /// Adds the facts of a job that ran the image.
+    #[must_use]
+    pub fn with_job(mut self, job: &Self) -> Self {
+        for key in KEYS.iter().copied().filter(|key| key.is_of_job()) {
+            self.insert_value(key, job.view(key).clone());
+        }
+        self
     }
 
     /// Inserts a map of which some entries are unknown.

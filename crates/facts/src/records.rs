@@ -243,6 +243,12 @@ record! {
         devices,
         /// RDMA devices with GPUDirect RDMA.
         gpu_direct,
+        /// Index of the GID, and MTU, of RDMA connections.
+        gids,
+        /// Devices of the network that carry channels, by their index.
+        rails,
+        /// NCCL's variables that its processes found.
+        settings,
         /// Transports between ranks.
         transports,
         /// Seconds of the start of the slowest communicator, with its parts.

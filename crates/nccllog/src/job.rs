@@ -71,6 +71,8 @@ pub struct HostStory {
     pub nccl: BTreeSet<String>,
     /// What NCCL's lines of all of its processes show together.
     pub log: NcclLog,
+    /// The first line that says why a network is not used: the log and the number of the line.
+    pub refused_at: Option<(String, u64)>,
 }
 
 /// Reads the logs of a job, or of several that ran one after the other.
@@ -112,6 +114,8 @@ struct Process {
     device: i32,
     run: usize,
     log: NcclLog,
+    /// The first line that says why a network is not used.
+    refused_at: Option<Place>,
     communicators: BTreeMap<String, Communicator>,
 }
 
@@ -187,7 +191,11 @@ impl JobReader {
     fn add_message(&mut self, message: &NcclMessage<'_>, place: Place) {
         let Some(index) = self.process(message) else { return };
         let Some(process) = self.processes.get_mut(index) else { return };
+        let refusals = process.log.refusals();
         process.log.add_message(message.text);
+        if process.log.refusals() > refusals {
+            process.refused_at.get_or_insert(place);
+        }
         if message.text.contains("- Init ")
             && let Some(start) = process.add_init(message.text)
         {
@@ -233,6 +241,7 @@ impl JobReader {
             device: message.device,
             run: self.current,
             log: NcclLog::default(),
+            refused_at: None,
             communicators: BTreeMap::new(),
         });
         Some(index)
@@ -278,7 +287,7 @@ impl Run {
             logs: logs.to_vec(),
             lines: self.lines,
             nccl_lines: self.nccl_lines,
-            hosts: hosts(processes, ranks, &self.releases),
+            hosts: hosts(processes, ranks, &self.releases, logs),
             releases: self.releases,
             started: of_largest(|_| true),
             completed: of_largest(|communicator| communicator.is_complete),
@@ -314,7 +323,12 @@ fn shared_gpu(processes: &[&Process]) -> Option<String> {
 }
 
 /// The hosts of processes, by name. `ranks` is the size of the largest communicator.
-fn hosts(processes: &[&Process], ranks: Option<u32>, releases: &BTreeSet<String>) -> Vec<HostStory> {
+fn hosts(
+    processes: &[&Process],
+    ranks: Option<u32>,
+    releases: &BTreeSet<String>,
+    logs: &[String],
+) -> Vec<HostStory> {
     let mut hosts: BTreeMap<&str, HostStory> = BTreeMap::new();
     for process in processes {
         let host = hosts.entry(&process.host).or_default();
@@ -325,6 +339,8 @@ fn hosts(processes: &[&Process], ranks: Option<u32>, releases: &BTreeSet<String>
             host.nccl.extend(process.log.version.clone());
         }
         host.log.merge(&process.log);
+        let refused_at = process.refused_at.and_then(|place| Some((logs.get(place.log)?.clone(), place.line)));
+        host.refused_at = host.refused_at.take().or(refused_at);
     }
     let mut hosts: Vec<HostStory> = hosts.into_values().collect();
     // One release without a host is that of the only host, too.

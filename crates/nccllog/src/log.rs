@@ -47,6 +47,12 @@ pub struct NcclLog {
     pub ib_none: BTreeSet<String>,
     /// HCAs, each with true if GPUDirect RDMA is enabled for it.
     pub gpu_direct: BTreeMap<String, bool>,
+    /// Index of the GID and MTU of RDMA connections.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub gids: BTreeSet<String>,
+    /// Indices of the network's devices that carry channels, its rails.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub rails: BTreeSet<u32>,
     /// Transports between pairs of ranks, such as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
     #[serde(with = "pairs")]
     pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
@@ -162,6 +168,11 @@ impl NcclLog {
                     self.sockets.insert(interface.to_owned());
                 }
             }
+            "ib.connection" => {
+                // The numbers of `ibv_mtu`: 1 is 256 bytes, and each further one doubles them.
+                let bytes = number("mtu").and_then(|mtu| 128_u32.checked_shl(mtu)).unwrap_or_default();
+                self.gids.insert(format!("GID index {}, MTU {bytes}", text("gid")));
+            }
             "ib.gdr" => {
                 self.gpu_direct.insert(owned("name"), text("state") == "Enabled");
             }
@@ -202,6 +213,7 @@ impl NcclLog {
             "chan.shm" | "chan.shm.old" => self.pair(captures, "SHM".to_owned()),
             "chan.net" => {
                 let direct = if text("gdr").is_empty() { "" } else { "/GDRDMA" };
+                self.rails.extend(number("net_dev"));
                 self.pair(captures, format!("NET/{}{direct}", text("net")));
             }
             "chan.ring.old" => {
@@ -244,6 +256,7 @@ impl NcclLog {
             (&mut self.sockets, &other.sockets),
             (&mut self.ib_devices, &other.ib_devices),
             (&mut self.ib_none, &other.ib_none),
+            (&mut self.gids, &other.gids),
             (&mut self.plugins, &other.plugins),
             (&mut self.plugin_errors, &other.plugin_errors),
             (&mut self.uninitialized, &other.uninitialized),
@@ -253,6 +266,7 @@ impl NcclLog {
         ] {
             own.extend(its.iter().take(MOST.saturating_sub(own.len())).cloned());
         }
+        self.rails.extend(&other.rails);
         self.addresses.extend(other.addresses.clone());
         self.gpu_direct.extend(other.gpu_direct.clone());
         self.variables.extend(other.variables.clone());
@@ -263,6 +277,11 @@ impl NcclLog {
                 self.add_pair(*from, *to, transport.clone());
             }
         }
+    }
+
+    /// Number of reasons why a network is not used.
+    pub(super) fn refusals(&self) -> usize {
+        self.ib_none.len() + self.plugin_errors.len() + self.uninitialized.len()
     }
 
     /// All transports between ranks.

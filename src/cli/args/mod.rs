@@ -222,6 +222,11 @@ pub(super) struct CheckCommand {
     /// current directory.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,
+    /// Judge a log of a job that ran the image, too (repeatable)
+    ///
+    /// `ncclcheck log` reads a log alone. Of several jobs in the logs, the last counts.
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["fix", "baseline"], help_heading = "Image")]
+    pub(super) log: Vec<PathBuf>,
     /// Print a change of the Dockerfile that settles findings, as a diff, in place of the report
     ///
     /// The image is judged again with the change. What that settles, and what only a build can show, is printed on
@@ -356,6 +361,15 @@ pub(super) struct LogArgs {
     /// prefixes of torchrun, srun, mpirun, kubectl, Docker Compose, Ray and log collectors.
     #[arg(required = true, value_name = "LOG")]
     pub(super) logs: Vec<PathBuf>,
+    /// Compare with the record of a host of the job (repeatable)
+    ///
+    /// FILE is the record of a host, which `ncclcheck host --format json -o FILE` writes there. The host of a record is found by its
+    /// name; a single record stands for all hosts.
+    #[arg(long, value_name = "FILE", help_heading = "Hosts")]
+    pub(super) host: Vec<String>,
+    /// Compare with the variables that a launch file of the job sets (repeatable)
+    #[arg(long, value_name = "FILE", help_heading = "Hosts")]
+    pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) fail_on: FailOnArg,
     #[command(flatten)]

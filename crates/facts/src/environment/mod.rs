@@ -29,6 +29,7 @@ use readings::{bad_values, costly_values, refused_values};
 pub use describe::{VariableDescription, describe_variable, variable_names};
 pub use effective::is_judged;
 pub use running::misread_values;
+pub use value::names::takes_any;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let copy = nccl::loaded_strings(context, facts);

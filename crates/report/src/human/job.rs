@@ -59,7 +59,10 @@ fn of_all(hosts: &[JobHost]) -> impl Iterator<Item = (&'static str, String)> {
     let seconds = |init: &str| init.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or_default();
     let inits = hosts.iter().filter_map(|host| Some((host.init.as_deref()?, name(host))));
     let slowest = inits.max_by(|(one, _), (other, _)| seconds(one).total_cmp(&seconds(other)));
-    let start = slowest.map(|(init, name)| ("start", format!("{init} seconds on {name}")));
+    let start = slowest.map(|(init, name)| {
+        let (total, parts) = init.split_once(' ').unwrap_or((init, ""));
+        ("start", format!("{total} seconds on {name} {parts}").trim_end().to_owned())
+    });
     Some(("transports", transports)).filter(|(_, text)| !text.is_empty()).into_iter().chain(start)
 }
 
@@ -92,12 +95,16 @@ fn used(host: &JobHost) -> Vec<(&'static str, String)> {
             (bootstrap, sockets) => bootstrap.or(sockets),
         };
     let direct = host.gpu_direct.as_ref().map(|devices| format!("{devices} (GPUDirect RDMA)"));
+    let rails = host.rails.as_ref().filter(|_| host.devices.is_some()).map(|rails| format!("devices {rails}"));
     let rows = [
         ("NCCL", nccl),
         ("network", network),
         ("interfaces", interfaces),
         ("RDMA", host.devices.clone()),
         ("", direct),
+        ("", host.gids.clone()),
+        ("rails", rails),
+        ("settings", host.settings.clone()),
     ];
     rows.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
 }

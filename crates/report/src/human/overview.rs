@@ -34,8 +34,9 @@ pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
 
 /// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
-    if facts.get(key::JOB_LINES).value().is_some() {
-        return job::rows(facts);
+    let of_job = job::rows(facts);
+    if facts.iter().all(|(name, _)| name.starts_with("job.")) && !of_job.is_empty() {
+        return of_job;
     }
     let mut rows: Vec<_> = start(facts).into_iter().map(|text| ("start", text)).collect();
     // A subject that does not import torch has no row about it.
@@ -48,6 +49,7 @@ pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     });
     rows.push(("libibverbs", fact_text(facts.view(&key::RDMA_VERBS))));
     rows.push(("providers", fact_text(facts.view(&key::RDMA_PROVIDERS))));
+    rows.extend(of_job);
     rows
 }
 

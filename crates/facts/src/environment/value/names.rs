@@ -85,6 +85,15 @@ pub(super) fn devices(value: &str, version: &Version) -> Option<Misreading> {
     found.or(port)
 }
 
+/// Returns true if a list, as `NCCL_SOCKET_IFNAME` and `NCCL_IB_HCA` have it, takes at least one of these names.
+pub fn takes_any<'n>(value: &str, mut names: impl Iterator<Item = &'n str>) -> bool {
+    let list = NameList::parse(value);
+    let matches = |name: &str| {
+        list.entries.iter().any(|(entry, _)| if list.is_exact { name == *entry } else { name.starts_with(entry) })
+    };
+    names.any(|name| list.entries.is_empty() || matches(name) != list.excludes)
+}
+
 /// Returns true for a list that matches no device of any host.
 pub(in crate::environment) fn matches_nothing(value: &str) -> bool {
     let list = NameList::parse(value);
@@ -155,5 +164,16 @@ mod tests {
         }
         assert_eq!(outcome(devices("mlx5_0:", &version("2.27.5"))), "mlx5_0 has no port ''");
         assert_eq!(outcome(devices("mlx5_0:", &version("2.30.7"))), "-");
+    }
+
+    #[test]
+    fn names_that_a_list_takes() {
+        let takes = |value| takes_any(value, ["lo", "ens5", "ib0"].into_iter());
+        for value in ["", "en", "=ens5", "eth0,ib", "^docker", "^lo,ens", "ib0:1"] {
+            assert!(takes(value), "{value}");
+        }
+        for value in ["eth0", "=en", "^lo,ens,ib", "^=lo,ens5,ib0"] {
+            assert!(!takes(value), "{value}");
+        }
     }
 }
