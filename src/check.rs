@@ -92,7 +92,15 @@ pub fn compare<'a>(
 impl<'r> Check<'r> {
     /// Judges images alone by these rules, with the severities of their policy.
     pub fn new(rulebook: &'r Rulebook) -> Self {
-        Self { rulebook, hosts: &[], launch: &[], job: None, baseline: None, fail_on: None, fail_for: Owner::ALL.to_vec() }
+        Self {
+            rulebook,
+            hosts: &[],
+            launch: &[],
+            job: None,
+            baseline: None,
+            fail_on: None,
+            fail_for: Owner::ALL.to_vec(),
+        }
     }
 
     /// Judges for each of these hosts.

@@ -12,8 +12,9 @@ use facts::key::{self, Definition, definitions};
 use facts::records::JobHost;
 use flate2::bufread::MultiGzDecoder;
 use model::{Fact, Gap, ImageSummary, Site};
-pub use given::Given;
 use nccllog::{Failure, HostStory, Job, JobReader, TextError, is_local, ranks};
+
+pub use given::Given;
 
 /// Reason why a log could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,11 @@ use model::{Fact, ImageSummary, Progress};
 use probe::expect::ExpectedRun;
 use probe::facts::JobGpus;
 use probe::recording::Recording;
+use probe::wire::StepBody as _;
+use probe::wire::collectives::CollectivesBody;
 use unpack::pipe::Cancel;
+
+use crate::job::{self, Given};
 
 pub use reading::ImageReading;
 
@@ -49,8 +53,9 @@ impl Probed {
     /// Collects the facts of runs alone: of one, or of the tasks of a job, which may each have other GPUs.
     pub fn of_job(tasks: Vec<Recording>, expected: &ExpectedRun) -> Vec<Self> {
         let job = JobGpus::of(&tasks);
+        let logged = logged(&tasks);
         let probed = |recording: Recording| {
-            let mut facts = Facts::default();
+            let mut facts = Facts::default().with_job(&logged);
             probe::facts::add(&recording, &job, &mut facts);
             expected.compare(&recording, &mut facts);
             Self { image: summary(&recording), facts, without_launch: None, recording }
@@ -61,8 +66,9 @@ impl Probed {
     /// Collects the facts of a run and of the image's bytes, on the host where it ran. `launch` holds the variables
     /// that the job sets.
     pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
+        let logged = logged(std::slice::from_ref(&recording));
         let with_run = |facts: &Facts| {
-            let mut facts = on_its_host(facts, &recording);
+            let mut facts = on_its_host(facts, &recording).with_job(&logged);
             probe::facts::add(&recording, &JobGpus::default(), &mut facts);
             probe::facts::compare(&recording, &reading::predicted(&image, &recording), &mut facts);
             expected.compare(&recording, &mut facts);
@@ -95,6 +101,15 @@ pub fn preflight<E>(
         (Some(image), true) => Ok(Probed::of_image(image, launch, recording, expected)),
         _ => Err(PreflightError::Platforms),
     }
+}
+
+/// The facts of the job that tasks were, by what NCCL wrote in their collectives; none if it wrote nothing.
+fn logged(tasks: &[Recording]) -> Facts {
+    let steps = tasks.iter().filter_map(|task| task.find(CollectivesBody::STEP));
+    let lines = steps.flat_map(|step| step.log.iter().filter(|line| line.run == 0));
+    let text: String = lines.flat_map(|line| [&*line.line, "\n"]).collect();
+    let jobs = job::read_text("the collectives", &text).unwrap_or_default();
+    jobs.first().map(|job| job::facts(job, &Given::default())).unwrap_or_default()
 }
 
 /// Adds the facts about the host where the image ran: those of the probe, and those of this process if the engine runs

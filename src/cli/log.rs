@@ -36,7 +36,8 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
     let jobs = job::read(&asked.logs)?;
     let run = ReportRun { command: "log".to_owned(), time: now(), sandbox: Some(sandbox), ..ReportRun::default() };
     let given = Given { hosts: &hosts, launch: &launch };
-    let judged = JudgedLogs { rulebook: &rulebook, given, fail_on: asked.fail_on.fail_on, incomplete: asked.incomplete };
+    let judged =
+        JudgedLogs { rulebook: &rulebook, given, fail_on: asked.fail_on.fail_on, incomplete: asked.incomplete };
     judged.report(&jobs, &run, outputs, &style(&asked.output.look, environment))
 }
 

@@ -25,8 +25,8 @@ mod torch;
 pub mod value;
 pub mod words;
 
-pub use environment::{misread_values, takes_any};
 pub use environment::{VariableDescription, describe_variable, is_judged, variable_names};
+pub use environment::{misread_values, takes_any};
 pub use image::is_shown;
 pub use start::{Handover, NoHandover, handover};
 

@@ -323,12 +323,7 @@ fn shared_gpu(processes: &[&Process]) -> Option<String> {
 }
 
 /// The hosts of processes, by name. `ranks` is the size of the largest communicator.
-fn hosts(
-    processes: &[&Process],
-    ranks: Option<u32>,
-    releases: &BTreeSet<String>,
-    logs: &[String],
-) -> Vec<HostStory> {
+fn hosts(processes: &[&Process], ranks: Option<u32>, releases: &BTreeSet<String>, logs: &[String]) -> Vec<HostStory> {
     let mut hosts: BTreeMap<&str, HostStory> = BTreeMap::new();
     for process in processes {
         let host = hosts.entry(&process.host).or_default();

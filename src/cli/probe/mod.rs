@@ -41,7 +41,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     // Invalid arguments are reported before anything runs.
     let owners = plan::owners(&asked.judging)?;
     let expected = plan::expected(&asked.judging)?;
-    let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
+    let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
     let targets = super::plan::outputs(&asked.output, &super::plan::named(Format::ALL))?;
     let mut outputs = Outputs::open(&targets, None)?;
     let recordings = if !asked.from.is_empty() {
@@ -105,7 +105,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let owners = plan::owners(&judging)?;
     let expected = plan::expected(&judging)?;
     let options = options(environment);
-    let rulebook = plan.rulebook.open(shipped())?.only(|rule| !rule.is_of_job());
+    let rulebook = plan.rulebook.open(shipped())?.only(|rule| rule.is_of_image() || rule.is_of_probe());
     plan.spare_images(steps.record.as_deref())?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let terminal = Terminal::new(plan.verbosity);

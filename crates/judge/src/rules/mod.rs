@@ -115,6 +115,11 @@ impl Rule {
         self.id.starts_with("job/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_job))
     }
 
+    /// Returns true if the rule judges a run of the image, or requires something of NCCL's lines in that run.
+    pub fn is_of_probe(&self) -> bool {
+        self.is_of_run() || self.is_required() && self.is_of_job()
+    }
+
     /// Returns true if the rule judges an image, its launch or a host.
     pub fn is_of_image(&self) -> bool {
         !self.is_of_run() && !self.is_of_job()
