@@ -285,7 +285,9 @@ keys! {
     CUDA_UNREAD_CODE "cuda.unread_code" BTreeMap<String, String>, "Libraries whose GPU code could not be read, by path, with the reason";
     CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Vec<String>, "Architectures for which torch's CUDA library has machine code but the NCCL that torch would load has no code";
     CUDA_COMPAT "cuda.compat" Vec<CompatPackage>, "CUDA forward-compatibility packages: path, driver (the driver they were built with), cuda and branches (the CUDA release and the driver branches they accept, from their ELF note)";
-    CUDA_LIBCUDA "cuda.libcuda" ImagePath, "The image's own libcuda.so.1, where LD_LIBRARY_PATH or torch's search path puts it before the host's";
+    CUDA_LIBCUDA "cuda.libcuda" ImagePath, "The image's own libcuda.so.1, where LD_LIBRARY_PATH, torch's search path or /etc/ld.so.conf puts it before the host's";
+    CUDA_LIBCUDA_FOLDER "cuda.libcuda_folder" ImagePath, "The folder of cuda.libcuda, as /etc/ld.so.conf or one of its files names it; absent where LD_LIBRARY_PATH or a search path does";
+    CUDA_LIBCUDA_FILE "cuda.libcuda_file" ImagePath, "The file of /etc/ld.so.conf that names the directory of cuda.libcuda; absent where LD_LIBRARY_PATH or a search path does";
     CUDA_CUDART "cuda.cudart" Vec<LibraryFile>, "CUDA runtime libraries: path, soname, owner";
     CUDA_CUDART_MAJORS "cuda.cudart_majors" Vec<i64>, "CUDA major versions of the runtime libraries that torch's libraries need";
     CUDA_CUDART_MISSING "cuda.cudart_missing" Vec<String>, "CUDA runtime libraries that torch's libraries need and the image does not have";

@@ -34,6 +34,7 @@ const FIXED: &[&str] = &[
     "etc/passwd",
     "usr/lib/os-release",
     "etc/ld.so.cache",
+    "etc/ld.so.conf",
     "etc/ld.so.preload",
     "etc/environment",
     "etc/nccl.conf",
@@ -51,6 +52,7 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
         || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
         || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
         || is_of_python(path)
+        || (bytes.starts_with(b"etc/ld.so.conf.d/") && name.ends_with(b".conf"))
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
         || (name.ends_with(b".sh") && is_sourced(path))
         // NCCL_CONF_FILE may name any file; these two parts are in every usual name.
@@ -243,6 +245,7 @@ mod tests {
             ("var/lib/dpkg/info/libibverbs1:amd64.list", true),
             ("var/lib/dpkg/info/bash.list", false),
             ("opt/conda/conda-meta/nccl-2.21.5.1-h0.json", true),
+            ("etc/ld.so.conf.d/cuda-compat.conf", true),
             ("etc/libibverbs.d/mlx5.driver", true),
             ("home/etc/os-release", false),
             ("etc/profile.d/nccl.sh", true),

@@ -6,6 +6,7 @@
 
 mod binding;
 mod cache;
+mod configuration;
 mod driver;
 mod order;
 mod process;
@@ -25,6 +26,7 @@ use super::{NoFile, NodeId, RootFile, RootFs};
 
 use cache::{CacheAnswer, LdSoCache};
 
+pub use configuration::{ConfiguredDirectory, configured_directories};
 pub use process::{LoadedObject, Process, Requester, Stop};
 pub use settings::{CpuLevel, DlopenMode, LoaderSettings};
 pub use system::is_musl;

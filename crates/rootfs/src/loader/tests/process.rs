@@ -615,3 +615,28 @@ fn what_tokens_expand_to_counts_before_it_is_made() {
     let why = count(&[long.as_str(); 20].join(":")).unwrap_err();
     assert!(why.contains("the limit is 100"), "{why}");
 }
+
+#[test]
+fn directories_are_in_the_order_of_ldconfig() {
+    let files = vec![
+        ("etc/ld.so.conf", Text("/first # not /this\ninclude ld.so.conf.d/*.conf\n\n/last/ = libc6\n")),
+        ("etc/ld.so.conf.d/b.conf", Text("/b\nhwcap 1 x\n")),
+        ("etc/ld.so.conf.d/a.conf", Text("/a1\n/a2\ninclude /etc/loop.conf")),
+        ("etc/ld.so.conf.d/c.txt", Text("/c\n")),
+        ("etc/loop.conf", Text("include /etc/loop.conf\n")),
+    ];
+    let found = configured_directories(&rootfs(files)).unwrap();
+    let found: Vec<_> = found.iter().map(|found| format!("{} of {}", found.path, found.file)).collect();
+    assert_eq!(
+        found,
+        [
+            "/first of /etc/ld.so.conf",
+            "/a1 of /etc/ld.so.conf.d/a.conf",
+            "/a2 of /etc/ld.so.conf.d/a.conf",
+            "/b of /etc/ld.so.conf.d/b.conf",
+            "/last of /etc/ld.so.conf",
+        ]
+    );
+    let unread = vec![("etc/ld.so.conf", Unread("too large"))];
+    assert!(configured_directories(&rootfs(unread)).is_err());
+}
