@@ -14,7 +14,7 @@ use super::records::{
     SkippedStep, VariableSetting, VariantResult,
 };
 use super::value::{CodeLists, FactType, Groups};
-use super::words::{GpuDirect, GpuSupport, Installer, Linkage, RdmaOrigin};
+use super::words::{GpuDirect, GpuSupport, Installer, LibraryFault, Linkage, RdmaOrigin};
 
 pub use super::value::Type;
 
@@ -238,6 +238,10 @@ keys! {
     TORCH_CUDART_NEEDED "torch.cudart_needed" Vec<String>, "CUDA runtime libraries that torch's libraries need, by soname";
     TORCH_LOADED "torch.loaded" Vec<String>, "Every shared library that `import torch` maps from the image: the interpreter, torch's modules and libraries, and their dependencies; excludes other Python modules (standard library, NumPy) and what only they need";
     TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name, in one line";
+    TORCH_CULPRIT "torch.culprit" ImagePath, "The library at fault where the loader ends `import torch`";
+    TORCH_CULPRIT_FAULT "torch.culprit_fault" LibraryFault, "What is wrong with torch.culprit: a layer removed it, it shadows a copy that has what it lacks, or it asks for a version that no library of the image has (asks-too-much)";
+    TORCH_CULPRIT_INSTEAD "torch.culprit_instead" ImagePath, "The copy that torch.culprit shadows";
+    TORCH_CULPRIT_BY "torch.culprit_by" String, "What puts torch.culprit first: a rule of the loader, or the file of /etc/ld.so.conf that names its folder";
     TORCH_IMPORT_CAUSE "torch.import_cause" String, "What in the image makes `import torch` fail, where torch.import_error does not name it";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";

@@ -3,6 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
+mod culprit;
 mod cuda;
 mod environment;
 pub mod explain;

@@ -50,6 +50,18 @@ macro_rules! words {
 }
 
 words! {
+    /// What is wrong with a library for which another one cannot be loaded.
+    LibraryFault {
+        /// A layer removed it.
+        Removed = "removed",
+        /// It comes before a copy that has what it lacks.
+        Shadows = "shadows",
+        /// It needs a version of a library that the image does not have.
+        AsksTooMuch = "asks-too-much",
+    }
+}
+
+words! {
     /// Linkage of NCCL in libtorch_cuda.
     Linkage {
         /// It needs libnccl.so.2.

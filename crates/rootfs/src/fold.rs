@@ -66,6 +66,7 @@ impl RootFs {
             nodes: Vec::new(),
             owners: BTreeMap::new(),
             layers: Vec::new(),
+            removed: Vec::new(),
             read: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,

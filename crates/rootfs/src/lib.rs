@@ -24,6 +24,8 @@ pub struct RootFs {
     /// Owners other than root: few nodes have one. `None` is an unknown owner.
     owners: BTreeMap<NodeId, Option<FileOwner>>,
     layers: Vec<LayerTrace>,
+    /// Libraries that layers remove from lower ones.
+    removed: Vec<(ImagePath, u32)>,
     /// The files with findings, computed on first use: several callers need them, and they are few.
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
@@ -198,6 +200,11 @@ impl RootFs {
     pub fn files_named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (ImagePath, RootFile<'_>)> {
         self.walk(move |name, what| matches!(what, What::File { .. }) && is_wanted(name))
             .filter_map(|(path, id)| self.file(id).map(|file| (path, file)))
+    }
+
+    /// The libraries that layers remove from lower ones, each with the index of the layer.
+    pub fn removed_libraries(&self) -> impl Iterator<Item = (&ImagePath, usize)> {
+        self.removed.iter().map(|(path, layer)| (path, *layer as usize))
     }
 
     /// Number of layers.

@@ -9,7 +9,8 @@ pub(super) enum FixFilter {
     Major,
     /// The name of PyTorch's index for a CUDA release: `cu128` of 12.8.
     Index,
-    /// A version without its local part: `2.9.0` of 2.9.0+cu128.
+    /// The version in a package index, without its local part: `2.9.0` of 2.9.0+cu128. Pre-releases, and builds whose local part
+    /// is not that of an index of PyTorch, are in none.
     Public,
     /// The first element of a list.
     First,
@@ -71,7 +72,7 @@ impl FixFilter {
         let part = match self {
             Self::First => &*text,
             Self::Major => text.split('.').next()?,
-            Self::Public => text.split('+').next()?,
+            Self::Public => published(&text)?,
             Self::Name => text.split("==").next()?,
             Self::Word => text.split_whitespace().next()?,
             Self::Variable => text.split_once('=')?.0.split_whitespace().next_back()?,
@@ -100,6 +101,14 @@ impl FixFilter {
     }
 }
 
+/// The public part of a version, if an index has it.
+fn published(version: &str) -> Option<&str> {
+    let (public, local) = version.split_once('+').unwrap_or((version, ""));
+    let is_final = public.replace(".post", ".").split('.').all(|part| part.parse::<u32>().is_ok());
+    let backend = local.trim_end_matches(|mark: char| mark.is_ascii_digit() || mark == '.');
+    (is_final && ["", "cu", "cpu", "rocm", "xpu"].contains(&backend)).then_some(public)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +123,10 @@ mod tests {
             (FixFilter::Index, Value::from("12"), None),
             (FixFilter::Index, Value::from("a.b"), None),
             (FixFilter::Public, Value::from("2.9.0+cu128"), Some("2.9.0")),
+            (FixFilter::Public, Value::from("2.7.1.post1"), Some("2.7.1.post1")),
+            (FixFilter::Public, Value::from("2.9.0a0+50eac811a6.nv25.09"), None),
+            (FixFilter::Public, Value::from("2.9.0+git1234abc"), None),
+            (FixFilter::Public, Value::from("2.10.0.dev20251001+cu128"), None),
             (FixFilter::Name, Value::from("nvidia-nccl-cu12==2.27.5"), Some("nvidia-nccl-cu12")),
             (FixFilter::First, list.clone(), Some("sympy 1.12 (needs >=1.13)")),
             (FixFilter::Word, list, Some("sympy")),
