@@ -10,7 +10,16 @@ fn each_fault_is_found_and_nothing_else() {
         ("no-nccl", 1, &["nccl/missing-library"]),
         ("use-nccl-off", 1, &["torch/no-nccl"]),
         ("two-nccl", 0, &["nccl/several-copies"]),
-        ("shadowed-nccl", 1, &["nccl/several-copies", "nccl/shadowed-by-ld-library-path", "nccl/symbol-missing"]),
+        (
+            "shadowed-nccl",
+            1,
+            &[
+                "nccl/several-copies",
+                "nccl/shadowed-by-ld-library-path",
+                "nccl/symbol-missing",
+                "torch/library-shadowed",
+            ],
+        ),
         ("no-verbs", 0, &["rdma/libibverbs-missing"]),
         ("no-provider", 0, &["rdma/no-provider"]),
         ("env-disabled", 1, &["env/ib-disabled", "env/p2p-disabled"]),
@@ -19,6 +28,10 @@ fn each_fault_is_found_and_nothing_else() {
         ("gpu-hidden", 1, &["cuda/driver-capabilities", "cuda/visible-devices"]),
         ("cudart-mix", 0, &["cuda/cudart-major-mix"]),
         ("no-torch", 1, &["torch/not-found"]),
+        ("library-removed", 1, &["torch/import-fails", "torch/library-removed"]),
+        ("library-shadowed", 1, &["torch/import-fails", "torch/library-shadowed"]),
+        ("library-too-new", 1, &["torch/import-fails", "torch/library-too-new"]),
+        ("compat-configured", 0, &["cuda/compat-in-ld-path"]),
     ] {
         let (report, status) = check(&self::world(world).display().to_string(), None);
         let failed: Vec<&str> = report["judgements"]

@@ -63,18 +63,14 @@ fn missing(rootfs: &RootFs, name: &str) -> Option<Culprit> {
 }
 
 /// The library that should define a symbol, where another copy of it does.
-fn of_symbol(
-    context: &Context<'_>,
-    asker: &str,
-    symbol: &str,
-    version: Option<&str>,
-) -> Result<Option<Culprit>, Gap> {
+fn of_symbol(context: &Context<'_>, asker: &str, symbol: &str, version: Option<&str>) -> Result<Option<Culprit>, Gap> {
     let Ok((asker, file)) = context.rootfs.open(&ImagePath::from(asker)) else { return Ok(None) };
     let Some(links) = elf(&file).and_then(|elf| elf.links.as_ref().ok()) else { return Ok(None) };
     let is_wanted = |own: Option<&str>| version.is_none() || own == version;
-    let import = links.imports.iter(false).find(|import| {
-        import.name == symbol.as_bytes() && is_wanted(import.version.map(|version| &*version.name))
-    });
+    let import = links
+        .imports
+        .iter(false)
+        .find(|import| import.name == symbol.as_bytes() && is_wanted(import.version.map(|version| &*version.name)));
     let Some(wanted) = import.map(|import| import.keys()) else { return Ok(None) };
     let defines = |elf: &ElfInfo| elf.links.as_ref().is_ok_and(|links| links.exports.fit(&wanted));
     shadowing(context, &asker, defines)
@@ -137,9 +133,8 @@ fn other_copy(
 ) -> Option<ImagePath> {
     let machine = elf(file).map(|elf| elf.machine);
     let is_copy = |other: &RootFile<'_>| {
-        elf(other).is_some_and(|elf| {
-            elf.soname.as_deref() == Some(soname) && Some(elf.machine) == machine && has_it(elf)
-        })
+        elf(other)
+            .is_some_and(|elf| elf.soname.as_deref() == Some(soname) && Some(elf.machine) == machine && has_it(elf))
     };
     let mut files = rootfs.read_files();
     files.find(|(_, other)| !other.is_same(file) && is_copy(other)).map(|(path, _)| path.clone())

@@ -3,8 +3,8 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
-mod culprit;
 mod cuda;
+mod culprit;
 mod environment;
 pub mod explain;
 mod host;

@@ -50,7 +50,9 @@ impl RootFs {
         while let Some((path, id)) = waiting.pop() {
             match &self.node(id).what {
                 What::Directory(children) => waiting.extend(children.iter().map(|(name, id)| (path.child(name), *id))),
-                What::File { .. } | What::Symlink(_) if is_library(path.file_name()) => self.removed.push((path, layer)),
+                What::File { .. } | What::Symlink(_) if is_library(path.file_name()) => {
+                    self.removed.push((path, layer))
+                }
                 _ => {}
             }
         }
