@@ -265,6 +265,8 @@ keys! {
     NCCL_PLUGIN_INTERFACES "nccl.plugin_interfaces" Vec<String>, "Plugin interfaces that the loaded NCCL looks for, by symbol";
     NCCL_PLUGINS "nccl.plugins" Vec<NcclPlugin>, "NCCL plugins in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), libfabric (the soname they need, as aws-ofi-nccl does), owner";
     NCCL_NET_PLUGIN "nccl.net_plugin" String, "Network plugin that this NCCL would use before its built-in networks, with its interface";
+    NCCL_UNOPENED_NET_PLUGIN "nccl.unopened_net_plugin" ImagePath, "A network plugin of the image that this NCCL does not open, if it opens no other and none is declined";
+    NCCL_UNOPENED_FOLDERS "nccl.unopened_folders" String, "The folders in which the loader has to look for nccl.unopened_net_plugin and what it needs, as LD_LIBRARY_PATH has them";
     NCCL_PLUGINS_REFUSED "nccl.plugins_refused" Vec<String>, "Plugins that this NCCL opens but whose interfaces it does not support";
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Vec<String>, "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Vec<String>, "Plugins that variables name and the dynamic loader does not find";

@@ -47,6 +47,8 @@ struct Outcomes {
     broken: Vec<String>,
     not_found: Vec<String>,
     gap: Option<Gap>,
+    /// True if a setting chooses a built-in network.
+    declines: bool,
 }
 
 /// The inputs for opening plugins as NCCL does.
@@ -101,10 +103,42 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             (None, None) => Fact::Absent,
         },
     );
+    let unopened = match gap {
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => unopened(context, &plugins, &outcomes),
+    };
+    facts.insert(key::NCCL_UNOPENED_FOLDERS, unopened.clone().map(|(_, folders)| folders));
+    facts.insert(key::NCCL_UNOPENED_NET_PLUGIN, unopened.map(|(path, _)| path));
     let (refused, at) = outcomes.refused.into_iter().unzip();
     facts.insert(key::NCCL_PLUGINS_REFUSED, list(refused, at));
     facts.insert(key::NCCL_PLUGINS_BROKEN, list(outcomes.broken, Vec::new()));
     facts.insert(key::NCCL_PLUGINS_NOT_FOUND, list(outcomes.not_found, Vec::new()));
+}
+
+/// The first network plugin that is not opened, and the folders that the loader needs for it; absent if another one is opened,
+/// or cannot be, or if a setting chooses a built-in network.
+fn unopened(
+    context: &Context<'_>,
+    plugins: &[(&ImagePath, RootFile<'_>)],
+    outcomes: &Outcomes,
+) -> Fact<(ImagePath, String)> {
+    if outcomes.network.is_some() || outcomes.declines || !outcomes.broken.is_empty() || !outcomes.refused.is_empty() {
+        return Fact::Absent;
+    }
+    let is_network = |file: &RootFile<'_>| {
+        let symbols = elf(file).and_then(|elf| elf.symbols.as_deref().ok()).unwrap_or_default();
+        exports(symbols).iter().any(|name| name.starts_with("ncclNetPlugin"))
+    };
+    let Some((path, file)) = plugins.iter().find(|(_, file)| is_network(file)) else { return Fact::Absent };
+    let mut folders = vec![path.parent()];
+    for name in elf(file).into_iter().flat_map(|elf| &elf.needed) {
+        let is_found = elf(file).is_some_and(|elf| matches!(context.loader.find(name, path, elf), Ok(Some(_))));
+        let named = |own: &[u8]| own == name.as_bytes();
+        let folder = context.rootfs.files_named(named).map(|(path, _)| path.parent()).next();
+        folders.extend(folder.filter(|folder| !is_found && !folders.contains(folder)));
+    }
+    let folders: Vec<_> = folders.iter().map(ToString::to_string).collect();
+    Fact::seen(((*path).clone(), folders.join(":")), [file.site(path, None)])
 }
 
 fn is_plugin(path: &ImagePath, file: &RootFile<'_>) -> bool {
@@ -154,7 +188,9 @@ fn record(
 
 impl Opener<'_, '_> {
     fn open_all(&self) -> Outcomes {
-        let mut outcomes = Outcomes::default();
+        let network = self.environment.get("NCCL_NET").and_then(|setting| setting.value.as_deref());
+        let declines = network.is_some_and(|name| ["Socket", "IB"].iter().any(|own| own.eq_ignore_ascii_case(name)));
+        let mut outcomes = Outcomes { declines, ..Outcomes::default() };
         if self.copy.interfaces.is_empty() {
             outcomes.gap = Some(Gap::new(format!("{} contains no names of plugin interfaces", self.caller)));
         }
@@ -166,6 +202,7 @@ impl Opener<'_, '_> {
                 continue;
             }
             let value = setting.and_then(|setting| setting.value.as_deref());
+            outcomes.declines |= kind.library == "libnccl-net" && value.is_some_and(|value| value == "none");
             for names in self.names(kind, value) {
                 self.open(kind, value, &names, &mut outcomes);
             }

@@ -58,12 +58,16 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
     let loaded = facts.get(key::NCCL_LOADED_PATH).value();
     let caller = loaded.and_then(|path| context.rootfs.open(path).ok());
-    // Without NCCL, use the image's architecture.
+    // Without NCCL, use the image's architecture; without a configuration, that of its files.
     let known = caller.as_ref().and_then(|(path, file)| Some((path.clone(), elf(file)?.clone())));
     let (path, object) = known.unwrap_or_else(|| {
         let platform = context.config.and_then(|config| config.platform.as_ref());
-        let machine = if platform.is_some_and(|platform| platform.architecture == "arm64") { AARCH64 } else { X86_64 };
-        (ImagePath::root(), ElfInfo::bare(64, Endian::Little, machine))
+        let machine = match platform.map(|platform| &*platform.architecture) {
+            Some("arm64") => Some(AARCH64),
+            Some(_) => None,
+            None => context.rootfs.read_files().find_map(|(_, file)| Some(elf(&file)?.machine)),
+        };
+        (ImagePath::root(), ElfInfo::bare(64, Endian::Little, machine.unwrap_or(X86_64)))
     });
     for name in names {
         match context.loader.find(name, &path, &object) {

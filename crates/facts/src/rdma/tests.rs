@@ -42,3 +42,11 @@ fn providers_are_judged_without_a_process_that_opens_libibverbs() {
     let unknown = broken(&facts(&["libnl-3.so.200"], &[]));
     assert!(unknown.starts_with(&format!("unknown: what opens /{VERBS} is unknown: libnl-3.so.200")), "{unknown}");
 }
+
+#[test]
+fn without_a_configuration_the_machine_is_that_of_the_files() {
+    let library = ElfInfo { soname: Some("libibverbs.so.1".to_owned()), ..ElfInfo::bare(64, Endian::Little, 183) };
+    let place = "usr/lib/aarch64-linux-gnu/libibverbs.so.1";
+    let facts = collect(&rootfs([(file(place), vec![Ok(Found::Elf(Box::new(library)))])]), &ImageConfig::default());
+    assert_eq!(facts.get(key::RDMA_VERBS).value().unwrap().to_string(), format!("/{place}"));
+}

@@ -51,7 +51,7 @@ impl RootFs {
             match &self.node(id).what {
                 What::Directory(children) => waiting.extend(children.iter().map(|(name, id)| (path.child(name), *id))),
                 What::File { .. } | What::Symlink(_) if is_library(path.file_name()) => {
-                    self.removed.push((path, layer))
+                    self.removed.push((path, layer));
                 }
                 _ => {}
             }
