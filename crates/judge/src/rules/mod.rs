@@ -46,6 +46,8 @@ pub struct Rule {
     pub file: String,
     /// The problem that the rule detects, in a few words.
     pub title: String,
+    /// What a job does not have where the rule fails, for the first line of a report: `RDMA between hosts`.
+    pub without: Option<String>,
     /// Severity of a failure.
     pub severity: Severity,
     /// The party that has to fix a failure.

@@ -62,6 +62,7 @@ impl Rule {
             id: format!("require/{id}"),
             file: required.place.to_owned(),
             title: format!("requirement of the policy not met: {}", required.that),
+            without: None,
             severity: required.severity,
             owner: owner(&keys),
             since: String::new(),

@@ -31,6 +31,8 @@ struct RuleDocument {
     /// The problem that the rule detects, in a few words.
     #[schemars(with = "String")]
     title: Spanned<String>,
+    /// What a job does not have where the rule fails, in a few words for the first line of a report: RDMA between hosts.
+    without: Option<String>,
     /// Severity of a failure.
     severity: Severity,
     /// The party that has to fix a failure; image by default.
@@ -262,6 +264,7 @@ impl Rule {
             id: file.id.value,
             file: document.name.to_owned(),
             title: file.title.value,
+            without: file.without,
             severity: file.severity,
             owner: file.owner,
             since: file.since,

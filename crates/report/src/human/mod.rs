@@ -14,6 +14,7 @@ mod probe;
 mod site;
 pub(super) mod tree;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anstyle::AnsiColor;
@@ -27,7 +28,7 @@ use crate::offer::Offer;
 use ::facts::key;
 use ::facts::machine::Record;
 use judge::across_hosts;
-use judge::rules::Judgement;
+use judge::rules::{Judgement, Outcome};
 use judgements::JudgementEntry;
 use model::counted;
 use page::Page;
@@ -133,10 +134,20 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
         Some(verdict) => {
             let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
             let counts = OutcomeCounts::of(across_hosts(&judged).iter().map(|shared| shared.judgement));
-            let word = counts.verdict(verdict, &verdict.name().to_uppercase());
+            let word = counts.verdict(verdict, &verdict.name().to_uppercase()) + &omissions(verdict, &judged);
             page.verbatim(0, (&word, colour(verdict)), word.len() + 2, &text)
         }
     }
+}
+
+/// What a pass does not include: ` (no RDMA between hosts)`.
+fn omissions(verdict: Verdict, judged: &[&[Judgement<'_>]]) -> String {
+    let failed = judged.iter().copied().flatten().filter(|judgement| matches!(judgement.outcome, Outcome::Fail(_)));
+    let without: BTreeSet<&str> = failed.filter_map(|judgement| judgement.rule.without.as_deref()).collect();
+    if verdict != Verdict::Pass || without.is_empty() {
+        return String::new();
+    }
+    format!(" (no {})", without.into_iter().collect::<Vec<_>>().join(", no "))
 }
 
 fn notes<'n>(notes: impl IntoIterator<Item = &'n String>, page: &mut Page<'_>) -> io::Result<()> {

@@ -32,6 +32,10 @@ pub(super) struct JudgementJson {
     #[serde(default)]
     #[schemars(!default)]
     pub(super) at: Vec<SiteJson>,
+    /// What a job does not have because the rule fails, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    without: Option<String>,
     /// A note for the reader, such as that the finding's waiver expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -130,6 +134,7 @@ impl JudgementJson {
             owner: judgement.owner,
             message: (finding.is_some() || !gaps.is_empty()).then(|| outcome.message()),
             at: sites.map(|site| finding_site(site, image)).collect(),
+            without: finding.and_then(|_| rule.without.clone()),
             note: finding.and_then(|finding| finding.note.clone()),
             fingerprint: judgement.fingerprint(),
             why: has_problem.then(|| rule.why.clone()),
@@ -157,6 +162,7 @@ impl JudgementJson {
         let mut rule = Rule::without_conditions()?;
         rule.id = self.rule;
         rule.title = self.title;
+        rule.without = self.without;
         rule.severity = self.severity;
         rule.owner = self.owner;
         rule.why = self.why.unwrap_or_default();
