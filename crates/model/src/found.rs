@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ElfInfo, Gap, GpuCode};
+use super::{ElfInfo, Gap, GpuCode, PythonImports};
 
 /// Result of one extractor for one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub enum Found {
     Elf(Box<ElfInfo>),
     /// The file contains NCCL's code.
     Nccl(NcclStrings),
+    /// Version of NVSHMEM, whose host library or device code the file contains.
+    Nvshmem(String),
     /// The result of `caffe2::GetBuildOptions()`, which the file contains.
     BuildOptions(BuildOptions),
     /// Candidates for the architectures that torch was built for: literals in the form that
@@ -24,6 +26,10 @@ pub enum Found {
     GpuCode(Result<GpuCode, Gap>),
     /// The ELF note of a driver library for CUDA forward compatibility.
     Compat(CompatNote),
+    /// What a Python file imports.
+    PythonImports(PythonImports),
+    /// The release of torch that a Python package requires exactly.
+    TorchPin(String),
     /// The file's whole content.
     Text(#[serde(with = "serde_bytes")] Box<[u8]>),
 }

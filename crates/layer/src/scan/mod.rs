@@ -8,8 +8,10 @@ mod error;
 mod extract;
 mod fatbin;
 mod folder;
+mod imports;
 mod nccl;
 mod overlay;
+mod pin;
 mod program;
 mod script;
 mod section_names;
@@ -45,7 +47,9 @@ const EXTRACTORS: &[Extractor] = &[
     compat_note::EXTRACTOR,
     elf::EXTRACTOR,
     fatbin::EXTRACTOR,
+    imports::EXTRACTOR,
     nccl::EXTRACTOR,
+    pin::EXTRACTOR,
     program::EXTRACTOR,
     text::EXTRACTOR,
     torch::BUILD_OPTIONS,

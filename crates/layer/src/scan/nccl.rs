@@ -5,6 +5,9 @@
 //! names of the variables come from `NCCL_PARAM` (`src/include/param.h`), which prepends `NCCL_` to each. The symbols
 //! of plugins (`src/plugin`, before 2.27 `src/net.cc` and `src/misc/tuner.cc`) and the versions of RDMA functions
 //! (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`) are looked up by name, so they are literals too.
+//!
+//! The same search finds NVSHMEM's version: `NVSHMEM v3.4.5` is one literal (`NVSHMEM_VENDOR_STRING`) of its host library, and
+//! of its device code, which is linked into the libraries that use it.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -23,20 +26,24 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     start: |entry, _| Box::new(Outside::new(entry.path.to_string(), StringSearch::default())),
 };
 
-/// A smaller file has no room for the names.
-const SMALLEST: u64 = 2048;
+/// A smaller file has no room for a library with a literal.
+const SMALLEST: u64 = 1024;
 
 /// Longest literal that is matched, and the overlap of two chunks.
 const LONGEST: usize = 96;
 
 /// The beginnings of all literals, in one pattern: it is matched against gigabytes.
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
-static BEGINNING: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?-u)NCCL|\x00nccl|\x00IBVERBS_1\.|\x00MLX5_1\.").expect("a valid pattern"));
+static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?-u)NCCL|NVSHMEM v|\x00nccl|\x00IBVERBS_1\.|\x00MLX5_1\.").expect("a valid pattern")
+});
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^NCCL version (\d+\.\d+\.\d+[0-9A-Za-z.~_-]*)\+cuda(\d+\.\d+)\x00").expect("a valid pattern")
 });
+#[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
+static NVSHMEM: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^NVSHMEM v(\d{1,3}\.\d{1,3}\.\d{1,3})\x00").expect("a valid pattern"));
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
 static PLUGIN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^\x00(nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d{1,3})\x00")
@@ -49,6 +56,8 @@ static SYMBOL_VERSION: LazyLock<Regex> =
 #[derive(Default)]
 struct StringSearch {
     found: NcclStrings,
+    /// NVSHMEM's version.
+    nvshmem: Option<String>,
     /// The end of the previous chunk, where a literal may begin.
     tail: Vec<u8>,
     end: u64,
@@ -70,6 +79,7 @@ impl StringSearch {
                     Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), literal),
                     _ => {}
                 },
+                b"NVSHMEM v" => self.nvshmem = self.nvshmem.take().or(matched(&NVSHMEM)),
                 b"\0nccl" => self.found.interfaces.extend(matched(&PLUGIN)),
                 _ => self.found.symbol_versions.extend(matched(&SYMBOL_VERSION)),
             }
@@ -133,7 +143,10 @@ impl Collect for StringSearch {
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
-        Ok((!self.found.version.is_empty()).then_some(Found::Nccl(self.found)))
+        if self.found.version.is_empty() {
+            return Ok(self.nvshmem.map(Found::Nvshmem));
+        }
+        Ok(Some(Found::Nccl(self.found)))
     }
 }
 
@@ -144,6 +157,23 @@ mod tests {
     const LIBRARY: &[u8] = b"..\0NCCL version mismatch with remote peer\0NCCL version 2.27.5 compiled with CUDA 12.9\0\
         NCCL version 2.27.5+cuda12.9\0NCCL_IB_DISABLE\0NCCL_ALGO is unset\0NCCL_P2P_LEVEL\0/dev/shm/nccl-XXNCCL_NET_PLUGIN\0\
         \0ncclNetPlugin_v10\0ncclNetPlugin_vX\0ncclProfiler_v4\0ncclCommInitAll\0IBVERBS_1.12\0IBVERBS_1.1\0MLX5_1.25\0\0";
+
+    #[test]
+    fn the_version_of_nvshmem_is_found_where_nccl_is_not() {
+        for (bytes, version) in [
+            (&b"..\0NVSHMEM v3.4.5\0.."[..], Some("3.4.5")),
+            (b"..\0NVSHMEM version\0NVSHMEM v3\0..", None),
+            (b"..\0NVSHMEM v3.4.5\0NCCL version 2.27.5+cuda12.9\0..", None),
+        ] {
+            let mut search = StringSearch::default();
+            search.push(0, bytes).unwrap();
+            let found = match Box::new(search).finish() {
+                Ok(Some(Found::Nvshmem(version))) => Some(version),
+                _ => None,
+            };
+            assert_eq!(found.as_deref(), version);
+        }
+    }
 
     #[test]
     fn literals_are_found_wherever_chunks_are_cut() {

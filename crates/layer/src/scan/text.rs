@@ -47,6 +47,7 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
     let name = path.file_name();
     FIXED.iter().any(|fixed| fixed.as_bytes() == bytes)
         || ANYWHERE.iter().any(|tail| path.ends_with(tail))
+        || (name == b"top_level.txt" && parent_name(path).ends_with(b".dist-info"))
         || (matches!(name, b"METADATA" | b"RECORD") && is_of_interest(parent_name(path), b".dist-info"))
         || (bytes.starts_with(b"var/lib/dpkg/info/") && name.ends_with(b".list") && is_of_interest(name, b""))
         || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
@@ -130,6 +131,7 @@ const NAME: usize = 56;
 pub(super) fn bytes(answers: &[Result<Found, Gap>], size: u64) -> u64 {
     let taken = |answer: &Result<Found, Gap>| match answer {
         Ok(Found::Text(text)) => text.len(),
+        Ok(Found::PythonImports(imports)) => imports.bytes(),
         // Names of symbols count as far as they are larger than the file, in which many share one.
         Ok(Found::Elf(elf)) => {
             of_lists(elf) + of_symbols(elf).saturating_sub(usize::try_from(size).unwrap_or(usize::MAX))
@@ -242,6 +244,8 @@ mod tests {
             ("usr/lib/python3/dist-packages/x/weights.pth", false),
             ("usr/local/lib/python3.11/dist-packages/nvidia_nccl_cu12-2.27.5.dist-info/METADATA", true),
             ("usr/local/lib/python3.11/dist-packages/requests-2.0.dist-info/METADATA", false),
+            ("usr/local/lib/python3.11/dist-packages/flash_attn-2.8.3.dist-info/top_level.txt", true),
+            ("usr/local/lib/python3.11/dist-packages/flash_attn/top_level.txt", false),
             ("var/lib/dpkg/info/libibverbs1:amd64.list", true),
             ("var/lib/dpkg/info/bash.list", false),
             ("opt/conda/conda-meta/nccl-2.21.5.1-h0.json", true),

@@ -1,0 +1,67 @@
+//! What Python files import: modules of packages, and programs and modules of a job.
+
+use model::{BoundsError, Entry, Found, Gap, PythonImports, index};
+
+use super::extract::{Collect, Extractor};
+
+pub(super) const EXTRACTOR: Extractor = Extractor {
+    name: "imports",
+    wants: |entry, head| is_python(entry, head) && PythonImports::are_read_of(&entry.path, entry.size),
+    start: |_, _| Box::new(Code::default()),
+};
+
+/// True for a module, or a program that Python's installers write.
+fn is_python(entry: &Entry, head: &[u8]) -> bool {
+    let is_started = || {
+        let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        head.starts_with(b"#!") && memchr::memmem::find(line, b"python").is_some()
+    };
+    entry.path.file_name().ends_with(b".py") || is_started()
+}
+
+#[derive(Default)]
+struct Code(Vec<u8>);
+
+impl Collect for Code {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        // The size is limited, and holes read as zeros.
+        self.0.resize(index(offset)?, 0);
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+        let imports = PythonImports::read(&self.0);
+        Ok((!imports.is_empty()).then_some(Found::PythonImports(imports)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{EntryKind, Limits};
+
+    #[test]
+    fn modules_and_programs_are_read() {
+        for (path, text, imports) in [
+            ("opt/site-packages/deep_ep/__init__.py", "import torch\nimport deep_ep_cpp\n", Some("deep_ep_cpp")),
+            ("opt/site-packages/deep_ep/__init__.py", "import torch\n", None),
+            ("usr/local/bin/vllm", "#!/usr/bin/python3\nfrom vllm.main import main\n", Some("vllm.main")),
+            ("usr/local/bin/run", "#!/bin/sh\nimport x\n", None),
+            ("usr/lib/python3.11/x.py", "import x\n", None),
+        ] {
+            let size = text.len() as u64;
+            let entry = Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, owner: None, size };
+            let found = (EXTRACTOR.wants)(&entry, text.as_bytes()).then(|| {
+                let mut code = (EXTRACTOR.start)(&entry, &Limits::default());
+                code.push(0, text.as_bytes()).unwrap();
+                code.finish().unwrap()
+            });
+            let module = found.flatten().map(|found| match found {
+                Found::PythonImports(imports) => imports.iter().map(|import| import.module.to_owned()).collect(),
+                _ => String::new(),
+            });
+            assert_eq!(module.as_deref(), imports, "{path}");
+        }
+    }
+}

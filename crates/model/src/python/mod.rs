@@ -1,0 +1,133 @@
+//! What a Python file imports for certain when it runs, from its text (The Python Language Reference, 7.11, 8.1 and 8.4).
+
+mod condition;
+mod lines;
+mod statements;
+
+use serde::{Deserialize, Serialize};
+
+use super::ImagePath;
+use statements::Statements;
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 256 << 10;
+
+/// Most components of the path of a module below the folder of packages, or of one elsewhere.
+const DEPTH: usize = 4;
+const DEPTH_OF_PROGRAM: usize = 7;
+
+/// Folders of a job hold no such component.
+const OF_OTHERS: &[&[u8]] = &[b"node_modules", b"pkgs", b"share", b"doc", b"proc", b"sys"];
+
+/// Large packages without libraries of CUDA beside torch's own, and modules that map none.
+const WITHOUT_CUDA: &str = "IPython PIL _pytest aiohttp babel boto3 botocore datasets docutils fsspec functorch google grpc \
+    huggingface_hub jedi jinja2 joblib markdown matplotlib mpmath networkx nltk numpy opt_einsum pandas parso pip \
+    pkg_resources plotly polars pyarrow pydantic pygments pytest requests rich scipy setuptools sklearn sympy tensorboard \
+    test tests tokenizers torch torchgen transformers typing_extensions urllib3 wheel";
+
+/// Text of code that may map libraries in ways that no import shows.
+const OPENS: &[&[u8]] = &[b"ctypes", b"dlopen", b"load_library", b"LoadLibrary", b"find_spec", b"spec_from_file"];
+
+/// The mark of such code among the statements.
+const MARK: &str = "!";
+
+/// What a Python file imports whenever it runs, in order: one statement a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PythonImports(Box<str>);
+
+/// One import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PythonImport<'a> {
+    /// What must hold for the import.
+    pub condition: ImportCondition<'a>,
+    /// The module, with leading dots if it is relative; `=` and its name for a library that is opened through ctypes.
+    pub module: &'a str,
+    /// The names of `from MODULE import NAME, …`, separated by blanks; empty for `import MODULE`.
+    pub names: &'a str,
+}
+
+/// What must hold for an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportCondition<'a> {
+    /// Nothing.
+    None,
+    /// The file is the program that runs.
+    IsProgram,
+    /// The process has no variable of this name.
+    Unset(&'a str),
+}
+
+impl PythonImports {
+    /// Returns true for a file that is read: others are too large, too deep, or of packages without such libraries.
+    pub fn are_read_of(path: &ImagePath, size: u64) -> bool {
+        let parts: Vec<_> = path.components().collect();
+        let folder = parts.iter().position(|part| matches!(*part, b"site-packages" | b"dist-packages"));
+        let (parts, depth) = match folder.and_then(|folder| parts.get(folder + 1..)) {
+            Some(below) => (below, DEPTH),
+            None => (parts.as_slice(), DEPTH_OF_PROGRAM),
+        };
+        let is_of_other = |part: &&[u8]| part.starts_with(b"python") || OF_OTHERS.contains(part);
+        size <= LARGEST
+            && parts.len() <= depth
+            && !parts.first().is_some_and(|package| is_without_cuda(package))
+            && !(folder.is_none() && parts.split_last().is_some_and(|(_, folders)| folders.iter().any(is_of_other)))
+    }
+
+    /// Reads a file.
+    pub fn read(text: &[u8]) -> Self {
+        let mut statements = Statements::read(text);
+        statements.retain(|statement| !is_of_known(statement));
+        if OPENS.iter().any(|part| memchr::memmem::find(text, part).is_some()) {
+            statements.push(MARK.to_owned());
+        }
+        Self(statements.join("\n").into())
+    }
+
+    /// Returns true if the file imports nothing that counts.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes of the statements.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the code may map libraries in ways that no import shows.
+    pub fn open_libraries(&self) -> bool {
+        self.0.lines().any(|line| line == MARK)
+    }
+
+    /// The imports in order.
+    pub fn iter(&self) -> impl Iterator<Item = PythonImport<'_>> {
+        self.0.lines().filter(|line| *line != MARK).map(|line| {
+            let (condition, import) = line.split_once('?').unwrap_or(("", line));
+            let (module, names) = import.split_once(' ').unwrap_or((import, ""));
+            let condition = match condition {
+                "" => ImportCondition::None,
+                condition::MAIN => ImportCondition::IsProgram,
+                variable => ImportCondition::Unset(variable),
+            };
+            PythonImport { condition, module, names }
+        })
+    }
+}
+
+fn is_without_cuda(package: &[u8]) -> bool {
+    WITHOUT_CUDA.split_ascii_whitespace().any(|name| name.as_bytes() == package)
+}
+
+/// Returns true for an import from the standard library, or from a package of [`WITHOUT_CUDA`].
+fn is_of_known(statement: &str) -> bool {
+    const STANDARD: &str = "__future__ abc argparse array ast asyncio atexit base64 bisect builtins collections concurrent \
+        contextlib copy csv ctypes dataclasses datetime enum errno functools gc glob hashlib importlib inspect io itertools \
+        json logging math multiprocessing numbers operator os pathlib pickle platform pprint queue random re shutil signal \
+        site socket string struct subprocess sys tempfile textwrap threading time traceback types typing unittest urllib \
+        uuid warnings weakref zipfile";
+    let import = statement.split_once('?').map_or(statement, |(_, import)| import);
+    let top = import.split(['.', ' ']).next().unwrap_or_default();
+    !top.is_empty() && (super::is_among(top, STANDARD) || is_without_cuda(top.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! The imports that run whenever a file does: not those in functions, in branches whose condition is unknown, or in a
+//! `try` that goes on without them.
+
+use super::condition::{Known, Names};
+use super::lines::Lines;
+
+/// Exceptions that no import of a library raises because the library cannot be mapped.
+const OTHERS: &str = "ModuleNotFoundError AttributeError IndexError KeyError NameError TypeError ValueError";
+
+/// When a block runs: the variable that must not be set, empty if there is none; `None` if that is unknown.
+type Reach = Option<String>;
+
+/// Reads the statements of a file.
+#[derive(Default)]
+pub(super) struct Statements {
+    found: Vec<String>,
+    names: Names,
+    blocks: Vec<Block>,
+}
+
+/// A block of statements below a header.
+struct Block {
+    indent: usize,
+    reach: Reach,
+    /// When the `else` of the header's `if` runs.
+    otherwise: Reach,
+    /// The `try` that the block belongs to.
+    attempt: Option<Attempt>,
+    /// For a handler: true if it catches what a library raises that cannot be mapped.
+    catches: bool,
+    /// True if the last statement, directly in the block, raises an exception.
+    raises: bool,
+    /// The indentation of its statements.
+    inner: Option<usize>,
+}
+
+/// The imports in the body of a `try`.
+#[derive(Clone, Copy)]
+struct Attempt {
+    start: usize,
+    end: Option<usize>,
+    /// True if a handler goes on without them.
+    is_optional: bool,
+}
+
+impl Statements {
+    /// The certain imports: `CONDITION?MODULE NAMES`.
+    pub(super) fn read(text: &[u8]) -> Vec<String> {
+        let mut statements = Self::default();
+        let mut lines = Lines::new(text);
+        while let Some((indent, line)) = lines.next() {
+            statements.line(indent, line);
+        }
+        while let Some(block) = statements.blocks.pop() {
+            statements.close(&block);
+        }
+        statements.found
+    }
+
+    fn line(&mut self, indent: usize, line: &str) {
+        let word = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        let is_clause = matches!(word, "elif" | "else" | "except" | "finally");
+        let mut continued = None;
+        while let Some(block) = self.blocks.pop_if(|block| indent <= block.indent) {
+            if block.indent == indent && is_clause {
+                continued = Some(block);
+                break;
+            }
+            self.close(&block);
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            let inner = *block.inner.get_or_insert(indent);
+            if inner == indent {
+                block.raises = word == "raise";
+            }
+        }
+        let reach = self.blocks.last().map_or_else(|| Some(String::new()), |block| block.reach.clone());
+        if let Some(header) = line.strip_suffix(':') {
+            let block = self.header(indent, word, header, reach, continued);
+            self.blocks.push(block);
+            return;
+        }
+        match word {
+            "import" | "from" => {
+                if let Some(condition) = reach {
+                    self.import(&condition, line);
+                }
+            }
+            _ => {
+                self.assign(line, reach.as_deref() == Some(""));
+                if let (Some(condition), Some(library)) = (reach, opened(line)) {
+                    self.found.push(marked(&condition, &format!("={library}")));
+                }
+            }
+        }
+    }
+
+    /// The block below a header.
+    fn header(&mut self, indent: usize, word: &str, header: &str, parent: Reach, continued: Option<Block>) -> Block {
+        let mut block =
+            Block { indent, reach: None, otherwise: None, attempt: None, catches: false, raises: false, inner: None };
+        let condition = header.get(word.len()..).unwrap_or_default();
+        match (word, continued) {
+            ("if", _) => (block.reach, block.otherwise) = self.branches(condition, parent),
+            ("elif", Some(before)) => (block.reach, block.otherwise) = self.branches(condition, before.otherwise),
+            ("try", _) => {
+                block.reach = parent;
+                block.attempt = Some(Attempt { start: self.found.len(), end: None, is_optional: false });
+            }
+            ("with", _) => {
+                block.reach = parent.filter(|_| !["suppress", "raises"].iter().any(|name| header.contains(name)));
+            }
+            ("except", Some(before)) => {
+                block.attempt = self.after(&before);
+                block.catches = catches(condition);
+            }
+            // The body of a `try` that fails has no `else`.
+            ("else", Some(before)) if before.attempt.is_some() => block.attempt = self.after(&before),
+            ("else", Some(before)) => block.reach = before.otherwise,
+            ("finally", Some(before)) => {
+                block.attempt = self.after(&before);
+                block.reach = parent;
+            }
+            _ => {}
+        }
+        block
+    }
+
+    /// When the two branches of a condition run.
+    fn branches(&self, condition: &str, parent: Reach) -> (Reach, Reach) {
+        let Some(known) = Known::of(condition, &self.names) else { return (None, None) };
+        let both = parent.and_then(|parent| match (parent.is_empty(), known.unless.is_empty()) {
+            (_, true) => Some(parent),
+            (true, false) => Some(known.unless.clone()),
+            (false, false) => (parent == known.unless).then_some(parent),
+        });
+        if known.is_true() { (both, None) } else { (None, both) }
+    }
+
+    /// The `try` that goes on behind one of its blocks.
+    fn after(&self, block: &Block) -> Option<Attempt> {
+        let Attempt { start, end, is_optional } = block.attempt?;
+        let end = Some(end.unwrap_or(self.found.len()));
+        Some(Attempt { start, end, is_optional: is_optional || (block.catches && !block.raises) })
+    }
+
+    /// Removes the imports that a `try` goes on without.
+    fn close(&mut self, block: &Block) {
+        if let Some(Attempt { start, end: Some(end), is_optional: true }) = self.after(block) {
+            self.found.drain(start..end);
+        }
+    }
+
+    fn import(&mut self, condition: &str, line: &str) {
+        for statement in line.split(';').map(str::trim) {
+            let modules: Vec<String> = if let Some(rest) = statement.strip_prefix("from ") {
+                let Some((module, names)) = rest.split_once(" import") else { continue };
+                let names = names.trim().trim_start_matches('(').trim_end_matches(')').split(',');
+                let names: Vec<_> = names.filter_map(|name| name.split_whitespace().next()).collect();
+                vec![format!("{} {}", module.trim(), names.join(" "))]
+            } else if let Some(rest) = statement.strip_prefix("import ") {
+                rest.split(',').filter_map(|module| module.split_whitespace().next()).map(ToOwned::to_owned).collect()
+            } else {
+                continue;
+            };
+            let is_name = |text: &String| text.chars().all(|c| c.is_alphanumeric() || "._* ".contains(c));
+            self.found.extend(modules.iter().filter(|module| is_name(module)).map(|module| marked(condition, module)));
+        }
+    }
+
+    /// Notes the value of a name, for conditions.
+    fn assign(&mut self, line: &str, is_certain: bool) {
+        let Some((name, value)) = line.split_once('=') else { return };
+        let name = name.split(':').next().unwrap_or_default().trim();
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return;
+        }
+        match Known::of(value, &self.names).filter(|_| is_certain) {
+            Some(known) => _ = self.names.insert(name.to_owned(), known),
+            None => _ = self.names.remove(name),
+        }
+    }
+}
+
+/// A statement with the variable that must not be set for it.
+fn marked(condition: &str, statement: &str) -> String {
+    if condition.is_empty() { statement.to_owned() } else { format!("{condition}?{statement}") }
+}
+
+/// The library that a line opens by a literal name: `ctypes.CDLL("libcudart.so")`.
+fn opened(line: &str) -> Option<&str> {
+    let (_, argument) = line.split_once("CDLL(").or_else(|| line.split_once("LoadLibrary("))?;
+    let quote = argument.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    let name = argument.get(1..)?.split(quote).next()?;
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-+".contains(c));
+    (is_plain && name.starts_with("lib") && name.contains(".so")).then_some(name)
+}
+
+/// True if `except NAMES as NAME` catches what the import of a library raises that cannot be mapped.
+fn catches(exceptions: &str) -> bool {
+    let names = exceptions.split(" as ").next().unwrap_or_default().split(['(', ')', ',', ' ']);
+    let mut names = names.filter(|name| !name.is_empty()).peekable();
+    names.peek().is_none() || names.any(|name| !super::super::is_among(name, OTHERS))
+}
