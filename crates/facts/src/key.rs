@@ -286,6 +286,14 @@ keys! {
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
     ENV_PLUGIN_MISSING "env.plugin_missing" Vec<String>, "Variables that only a plugin reads which the image does not have";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
+    EXTENSION_BROKEN "extension.broken" Vec<String>, "Python packages beside torch that the program imports and that the dynamic loader refuses after `import torch`, each with its version, the library that links to torch, CUDA, NCCL or an RDMA stack, and the loader's message";
+    EXTENSION_BROKEN_UNUSED "extension.broken_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
+    EXTENSION_MISSING "extension.missing" Vec<String>, "Libraries that these packages need and that the loader does not find, each with what usually brings it";
+    EXTENSION_OTHER_TORCH "extension.other_torch" Vec<String>, "Packages with such libraries that load, although their metadata requires exactly a torch of another series than the installed one";
+    EXTENSION_OTHER_CUDA "extension.other_cuda" String, "The major release of CUDA whose libraries they need, if torch is built for another";
+    NVSHMEM_MISMATCH "nvshmem.mismatch" Vec<String>, "Libraries that the program loads whose NVSHMEM device code does not fit the host library of the process, with both releases";
+    NVSHMEM_MISMATCH_UNUSED "nvshmem.mismatch_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
+    NVSHMEM_FITTING "nvshmem.fitting" ImagePath, "A host library of the image that fits the device code";
     CUDA_FATBIN "cuda.fatbin" BTreeMap<String, CodeLists>, "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); excludes CUDA's own libraries except NCCL, and those of cuda.unread_code";
     CUDA_PTX "cuda.ptx" BTreeMap<String, String>, "Newest PTX ISA version in each library of cuda.fatbin that contains PTX";
     CUDA_UNREAD_CODE "cuda.unread_code" BTreeMap<String, String>, "Libraries whose GPU code could not be read, by path, with the reason";

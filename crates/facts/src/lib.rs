@@ -7,6 +7,7 @@ mod cuda;
 mod culprit;
 mod environment;
 pub mod explain;
+mod extension;
 mod host;
 mod image;
 pub mod key;
@@ -53,6 +54,7 @@ const PRODUCERS: &[fn(&Context<'_>, &mut Facts)] = &[
     nccl::produce,
     environment::produce,
     cuda::produce,
+    extension::produce,
     rdma::produce,
     host::absent,
 ];

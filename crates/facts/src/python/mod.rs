@@ -122,6 +122,13 @@ impl Python {
         modules.import(&if self.is_unlimited { files.unlimited() } else { files }, name)
     }
 
+    /// What a package has for the name of a module.
+    pub(super) fn within(&self, rootfs: &RootFs, package: &ImagePath, name: &str) -> Option<Importable> {
+        let version = self.modules.as_ref().ok()?.version;
+        let files = ProcessFiles::of(rootfs, &self.call.state);
+        modules::in_entry(&if self.is_unlimited { files.unlimited() } else { files }, version, package, name)
+    }
+
     /// True if `import torch` imports this package.
     pub(super) fn imports(&self, rootfs: &RootFs, package: &ImagePath) -> bool {
         let found = || self.import(rootfs, "torch").ok()?.found;

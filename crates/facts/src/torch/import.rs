@@ -74,6 +74,12 @@ impl<'a> Import<'a> {
         Self { process, asked_for: Vec::new(), failure, cause: None }
     }
 
+    /// The object with the interpreter's own code, which opens modules; it may be in a separate library.
+    pub(crate) fn interpreter(&self) -> usize {
+        let mut objects = self.process.objects().iter();
+        objects.position(|object| object.path.file_name().starts_with(b"libpython3")).unwrap_or(0)
+    }
+
     /// The objects that the program and torch loaded, each once, without those of other Python modules.
     pub(crate) fn objects(&self) -> impl Iterator<Item = &LoadedObject<'a>> {
         let first = self.process.objects().iter().enumerate();
@@ -131,10 +137,7 @@ impl<'w> Importer<'w> {
         if let Some((_, failure)) = failures.into_iter().flatten().min() {
             return Err(Stop::Fails(failure));
         }
-        // The interpreter's own code opens modules; it may be in a separate library.
-        let objects = import.process.objects();
-        let interpreter = objects.iter().position(|object| object.path.file_name().starts_with(b"libpython3"));
-        let interpreter = interpreter.unwrap_or(0);
+        let interpreter = import.interpreter();
         // ctypes calls dlopen from its own module, unless it is built into the interpreter.
         let caller = match extension::find(self.rootfs, self.python, &self.python.path, "_ctypes") {
             Some(module) => import.process.dlopen(&module, interpreter, DlopenMode::NOW)?,

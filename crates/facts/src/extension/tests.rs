@@ -1,0 +1,221 @@
+//! Packages beside torch, in synthetic images.
+
+use crate::tests::synthetic::{collect, file, rootfs};
+use crate::{Facts, key};
+use model::{
+    ElfInfo, Endian, Fact, Found, ImageConfig, PythonImports, SymbolExports, SymbolImport, SymbolImports, SymbolLinks,
+    SymbolVersion,
+};
+
+const SITE: &str = "usr/local/lib/python3.11/site-packages";
+const LD: &str = "lib64/ld-linux-x86-64.so.2";
+
+/// A file of an image.
+#[derive(Clone, Copy)]
+enum Content<'f> {
+    Code(&'f str),
+    /// A library with what it needs, and symbols that it defines or, with `-` before them, does not.
+    Library(&'f [&'f str], &'f [&'f str]),
+    /// The same without symbols, with the version of NVSHMEM.
+    Nvshmem(&'f [&'f str], &'f str),
+    /// Metadata with the release of torch that it requires.
+    Pin(&'f str),
+}
+use Content::{Code, Library, Nvshmem, Pin};
+
+fn elf(needed: &[&str], symbols: &[&str]) -> ElfInfo {
+    let undefined = symbols.iter().filter_map(|symbol| symbol.strip_prefix('-'));
+    let imports = undefined.map(|symbol| SymbolImport { name: symbol.as_bytes(), version: None });
+    let defined = symbols.iter().filter(|symbol| !symbol.starts_with('-'));
+    let exports = SymbolExports::new(defined.map(|symbol| (symbol.as_bytes(), SymbolVersion::Base)));
+    let needed = needed.iter().map(|name| (*name).to_owned()).collect();
+    let links = Ok(SymbolLinks { imports: SymbolImports::new(imports, 0, true), exports });
+    ElfInfo { needed, links, ..ElfInfo::bare(64, Endian::Little, 62) }
+}
+
+/// The facts of an image with torch and other files, the paths of which may begin with `~/` for the folder of packages.
+fn facts(command: &[&str], files: &[(&str, Content<'_>)]) -> Facts {
+    let base = [
+        (LD, Library(&[], &[])),
+        ("usr/local/lib/python3.11/os.py", Code("#")),
+        ("~/torch/version.py", Code("__version__ = '2.9.0'\ncuda = None\n")),
+        ("~/torch/__init__.py", Code("from torch._C import *\n")),
+        ("~/torch/_C.cpython-311-x86_64-linux-gnu.so", Library(&["libc10.so"], &[])),
+        ("lib/libc10.so", Library(&[], &["c10_new"])),
+    ];
+    let program = ElfInfo { kind: 2, interpreter: Some(format!("/{LD}")), ..elf(&[], &["PyErr_New"]) };
+    let python = (file("usr/local/bin/python3.11"), vec![Ok(Found::Elf(Box::new(program)))]);
+    let entries = base.iter().chain(files).map(|(path, content)| {
+        let found = match content {
+            Code(code) if path.contains("torch/") => vec![Found::Text(code.as_bytes().into())],
+            Code(code) => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
+            Pin(release) => vec![Found::TorchPin((*release).to_owned())],
+            Library(needed, symbols) => vec![Found::Elf(Box::new(elf(needed, symbols)))],
+            Nvshmem(needed, version) => {
+                let soname = path.contains("nvshmem_host").then(|| "libnvshmem_host.so.3".to_owned());
+                let elf = ElfInfo { soname, ..elf(needed, &[]) };
+                vec![Found::Elf(Box::new(elf)), Found::Nvshmem((*version).to_owned())]
+            }
+        };
+        (file(&path.replace('~', SITE)), found.into_iter().map(Ok).collect())
+    });
+    let environment = [("PATH".to_owned(), "/usr/local/bin".to_owned())].into();
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    let config = ImageConfig { environment, command, ..ImageConfig::default() };
+    collect(&rootfs(entries.chain([python])), &config)
+}
+
+/// What is broken of what the program imports, and of the rest.
+fn broken(command: &[&str], files: &[(&str, Content<'_>)]) -> [String; 2] {
+    let facts = facts(command, files);
+    [key::EXTENSION_BROKEN, key::EXTENSION_BROKEN_UNUSED].map(|key| match facts.get(key) {
+        Fact::Seen { value, .. } => value.join("; ").replace(&format!("/{SITE}/"), "~/"),
+        Fact::Absent => String::new(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    })
+}
+
+const EXTENSION: &str = "~/flash_cuda.cpython-311-x86_64-linux-gnu.so";
+const OTHER_ABI: (&str, Content<'_>) = (EXTENSION, Library(&["libc10.so"], &["-c10_old", "-PyErr_New"]));
+const WHY: &str = "flash 2.7: ~/flash_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: c10_old";
+const METADATA: (&str, Content<'_>) = ("~/flash-2.7.dist-info/WHEEL", Code(""));
+
+#[test]
+fn an_extension_for_another_torch_counts_where_it_is_imported() {
+    let train = |code| ("work/train.py", Code(code));
+    let package = |code| ("~/flash/__init__.py", Code(code));
+    let start: &[&str] = &["python3.11", "/work/train.py"];
+    let other = ("work/helper.py", Code("from flash import f\n"));
+    for (command, program, init, imported) in [
+        (start, train("import torch\nimport flash\n"), package("import flash_cuda\n"), [WHY, ""]),
+        (start, train("import helper\n"), package("import flash_cuda\n"), [WHY, ""]),
+        (start, train("import flash.inner\n"), package("from .inner import x\n"), [WHY, ""]),
+        (&["python3.11", "-c", "import flash"], train(""), package("import flash_cuda\n"), [WHY, ""]),
+        (&["python3.11", "-m", "flash"], train(""), package("import flash_cuda\n"), [WHY, ""]),
+        (start, train("import torch\n"), package("import flash_cuda\n"), ["", WHY]),
+        (start, train("def f():\n    import flash\n"), package("import flash_cuda\n"), ["", WHY]),
+        (
+            start,
+            train("try:\n    import flash\nexcept ImportError:\n    pass\n"),
+            package("import flash_cuda\n"),
+            ["", WHY],
+        ),
+        (
+            start,
+            train("import flash\n"),
+            package("try:\n    import flash_cuda\nexcept ImportError:\n    pass\n"),
+            ["", ""],
+        ),
+        (start, train("import flash\n"), package("def f():\n    import flash_cuda\n"), ["", ""]),
+        (
+            start,
+            train("import flash\n"),
+            package("import os\nif os.getenv('ROCM') is None:\n    import flash_cuda\n"),
+            [WHY, ""],
+        ),
+    ] {
+        let inner = ("~/flash/inner.py", Code("import flash_cuda\n"));
+        assert_eq!(broken(command, &[OTHER_ABI, METADATA, program, init, inner, other]), imported);
+    }
+}
+
+#[test]
+fn what_the_process_has_is_not_missing() {
+    let start = &["python3.11", "-c", "import flash"];
+    let init = ("~/flash/__init__.py", Code("from . import _C\n"));
+    let with = |content| broken(start, &[init, METADATA, ("~/flash/_C.abi3.so", content)]);
+    let none = [String::new(), String::new()];
+    assert_eq!(with(Library(&["libc10.so"], &["-c10_new", "-PyErr_New"])), none);
+    assert_eq!(with(Library(&["libcuda.so.1", "libc10.so"], &["-cuLaunch"])), none, "the driver is mounted");
+    assert_eq!(with(Library(&["libother.so"], &["-unknown"])), none, "it links to nothing that counts");
+    let missing = "flash 2.7: ~/flash/_C.abi3.so needs libcudart.so.12: cannot open shared object file: No such file or directory";
+    assert_eq!(with(Library(&["libcudart.so.12"], &[])), [missing, ""]);
+    let found = facts(start, &[init, ("~/flash/_C.abi3.so", Library(&["libcudart.so.12"], &[]))]);
+    let source = &found.get(key::EXTENSION_MISSING).value().unwrap()[0];
+    assert!(source.starts_with("libcudart.so.12 (NVIDIA's wheel nvidia-cuda-runtime-cu12"), "{source}");
+}
+
+#[test]
+fn code_that_opens_libraries_itself_brings_what_the_image_has() {
+    let start = &["python3.11", "-c", "import flash"];
+    let extension = ("~/flash/_C.abi3.so", Library(&["libcudart.so.12"], &[]));
+    let elsewhere = ("~/nvidia/lib/libcudart.so.12", Library(&[], &[]));
+    let plain = ("~/flash/__init__.py", Code("from . import _C\n"));
+    let preloads = ("~/flash/__init__.py", Code("import ctypes\nctypes.CDLL(path)\nfrom . import _C\n"));
+    let is_broken = |files: &[_]| !broken(start, files).concat().is_empty();
+    assert!(is_broken(&[extension, plain, elsewhere]));
+    assert!(!is_broken(&[extension, preloads, elsewhere]));
+    assert!(is_broken(&[extension, preloads]));
+}
+
+#[test]
+fn a_library_that_the_program_opens_by_its_name_is_looked_for() {
+    let open = |name: &str, files: &[_]| {
+        broken(&["python3.11", "-c", &format!("import ctypes\nctypes.CDLL('{name}')")], files)
+    };
+    let missing = "/usr/local/bin/python3.11 needs libcudart.so: cannot open shared object file: No \
+                   such file or directory";
+    assert_eq!(open("libcudart.so", &[]), [missing, ""]);
+    assert_eq!(open("libcudart.so", &[("usr/lib/libcudart.so", Library(&[], &[])), OTHER_ABI]), ["", ""]);
+    assert_eq!(open("libcuda.so.1", &[]), ["", ""], "the driver is mounted");
+    assert_eq!(open("libpng.so", &[]), ["", ""]);
+}
+
+#[test]
+fn libraries_that_no_import_names_are_known_by_their_paths() {
+    let old = Library(&["libc10.so"], &["-c10_old"]);
+    let new = Library(&["libc10.so"], &["-c10_new"]);
+    let init = |package| (package, Code("import torch\n"));
+    let run = |files: &[_]| broken(&["python3.11", "-c", "import torchvision, torchcodec"], files);
+    let vision = "torchvision: ~/torchvision/_C.so: undefined symbol: c10_old";
+    assert_eq!(run(&[("~/torchvision/_C.so", old), init("~/torchvision/__init__.py")]), [vision, ""]);
+    let one = ("~/torchcodec/libtorchcodec_core4.so", old);
+    let other = ("~/torchcodec/libtorchcodec_core5.so", new);
+    assert_eq!(run(&[one, other, init("~/torchcodec/__init__.py")]), ["", ""], "one of several is enough");
+    assert!(run(&[one, init("~/torchcodec/__init__.py")])[0].starts_with("torchcodec: "));
+    let engine = ("~/transformer_engine/transformer_engine_torch.abi3.so", old);
+    assert!(run(&[engine])[1].starts_with("transformer_engine: "), "it is installed");
+}
+
+#[test]
+fn a_package_for_another_torch_is_named_if_it_has_an_extension_that_loads() {
+    let of = |release: &'static str, files: &[(&str, Content<'_>)]| {
+        let pin = ("~/flash-2.7.dist-info/METADATA", Pin(release));
+        let files: Vec<_> =
+            files.iter().copied().chain([pin, ("~/flash/__init__.py", Code("from . import _C\n"))]).collect();
+        facts(&["python3.11", "-c", "import torch"], &files).get(key::EXTENSION_OTHER_TORCH).value().cloned()
+    };
+    let extension = ("~/flash/_C.abi3.so", Library(&["libc10.so"], &["-c10_new"]));
+    assert_eq!(of("2.8.0", &[extension]), Some(vec!["flash 2.7 requires torch==2.8.0".to_owned()]));
+    assert_eq!(of("2.9.1", &[extension]), None, "the same series");
+    assert_eq!(of("2.8.0", &[]), None, "nothing depends on the ABI");
+    assert_eq!(
+        of("2.8.0", &[("~/flash/_C.abi3.so", Library(&["libc10.so"], &["-c10_old"]))]),
+        None,
+        "it does not load"
+    );
+}
+
+#[test]
+fn device_code_and_host_library_of_nvshmem_are_compared() {
+    let with = |command: &str, device: &'static str| {
+        let files = [
+            ("~/deep_ep/__init__.py", Code("import deep_ep_cpp\n")),
+            ("~/deep_ep_cpp.abi3.so", Nvshmem(&["libnvshmem_host.so.3"], device)),
+            ("usr/lib/libnvshmem_host.so.3", Nvshmem(&[], "3.6.5")),
+            ("~/nvidia/nvshmem/lib/libnvshmem_host.so.3", Nvshmem(&[], "3.4.5")),
+        ];
+        let facts = facts(&["python3.11", "-c", command], &files);
+        let [used, unused] = [key::NVSHMEM_MISMATCH, key::NVSHMEM_MISMATCH_UNUSED]
+            .map(|key| facts.get(key).value().map(|texts| texts.join("; ")).unwrap_or_default());
+        (used, unused, facts.get(key::NVSHMEM_FITTING).value().map(ToString::to_string).unwrap_or_default())
+    };
+    let text = format!(
+        "deep_ep_cpp: /{SITE}/deep_ep_cpp.abi3.so has the device code of NVSHMEM 3.4.5, and the host library is 3.6.5: \
+         /usr/lib/libnvshmem_host.so.3 (default directory /usr/lib)"
+    );
+    let fitting = format!("/{SITE}/nvidia/nvshmem/lib/libnvshmem_host.so.3");
+    assert_eq!(with("import deep_ep", "3.4.5"), (text.clone(), String::new(), fitting.clone()));
+    assert_eq!(with("import torch", "3.4.5"), (String::new(), text, fitting));
+    assert_eq!(with("import deep_ep", "3.6.5"), (String::new(), String::new(), String::new()));
+}

@@ -1,0 +1,252 @@
+//! The imports that certainly follow from one import, in their order, and the libraries that they map.
+
+use std::collections::BTreeMap;
+
+use model::{Found, Gap, ImagePath, ImportCondition, PythonImports};
+use rootfs::RootFile;
+use rootfs::loader::{DlopenMode, Process, Stop, elf};
+
+use super::super::Context;
+use super::super::python::{Importable, Python};
+use super::super::start::PythonTarget;
+use super::super::torch::Import;
+use super::nvshmem::{NvshmemMismatch, mismatches};
+use super::{concerns, is_of_concern, missing, opened};
+
+/// Most modules of one walk. `import vllm` has some hundred that are read.
+const MOST_MODULES: usize = 20_000;
+
+/// Most imports within one another.
+const DEPTH: usize = 100;
+
+/// A library that the loader refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) path: ImagePath,
+    /// The first component of the module that loads it.
+    pub(super) package: String,
+    /// The loader's message.
+    pub(super) message: String,
+}
+
+impl Refused {
+    /// The loader's message, with the library that was opened.
+    pub(super) fn text(&self) -> String {
+        let Self { path, message, .. } = self;
+        if message.contains(&path.to_string()) { message.clone() } else { format!("{path} needs {message}") }
+    }
+}
+
+/// A process that imports modules.
+pub(super) struct ImportWalk<'w, 'a> {
+    context: &'w Context<'a>,
+    python: &'w Python,
+    process: Process<'a>,
+    /// Where the interpreter's own code is, which opens extensions.
+    interpreter: usize,
+    /// Modules that were imported, and what they are.
+    modules: BTreeMap<String, Option<Importable>>,
+    /// True if some code so far may have mapped libraries in ways that no import shows.
+    opens_libraries: bool,
+    depth: usize,
+    pub(super) refused: Vec<Refused>,
+    pub(super) mismatched: Vec<NvshmemMismatch>,
+    /// Why it is unknown whether a library loads.
+    pub(super) gap: Option<Gap>,
+}
+
+/// What a Python file imports, if its code was read.
+pub(super) fn imports<'a>(file: &RootFile<'a>) -> Option<&'a PythonImports> {
+    file.found.iter().find_map(|found| match found {
+        Ok(Found::PythonImports(imports)) => Some(imports),
+        _ => None,
+    })
+}
+
+impl<'w, 'a> ImportWalk<'w, 'a> {
+    /// A walk that begins after `import torch`.
+    pub(super) fn new(context: &'w Context<'a>, python: &'w Python, import: &Import<'a>) -> Self {
+        Self {
+            context,
+            python,
+            process: import.process.fork(),
+            interpreter: import.interpreter(),
+            modules: BTreeMap::from([("torch".to_owned(), None)]),
+            opens_libraries: false,
+            depth: 0,
+            refused: Vec::new(),
+            mismatched: Vec::new(),
+            gap: None,
+        }
+    }
+
+    /// What the program imports.
+    pub(super) fn program(&mut self) {
+        let rootfs = self.context.rootfs;
+        match &self.python.call.target {
+            PythonTarget::Command(code) => {
+                let program = self.python.call.program.clone();
+                self.follow(&PythonImports::read(code.as_bytes()), &program, "", true);
+            }
+            PythonTarget::Script(path) => {
+                let path = if rootfs.is_directory(path) { path.join(b"__main__.py") } else { path.clone() };
+                self.run(&path, "", true);
+            }
+            PythonTarget::Module(name) => {
+                let package = name.rsplit_once('.').map_or("", |(package, _)| package);
+                self.import(package);
+                match self.find(name) {
+                    Some(Importable::Module(file)) => self.run(&file, package, true),
+                    Some(Importable::Package(folder, _) | Importable::Namespace(folder)) => {
+                        self.import(name);
+                        self.run(&folder.join(b"__main__.py"), name, true);
+                    }
+                    None => {}
+                }
+            }
+            PythonTarget::Unstated | PythonTarget::Code => {}
+        }
+    }
+
+    /// `import NAME`: each package of the name, then the module.
+    pub(super) fn import(&mut self, name: &str) {
+        let ends = name.match_indices('.').map(|(end, _)| end).chain([name.len()]);
+        for name in ends.filter_map(|end| name.get(..end)).filter(|name| !name.is_empty()) {
+            if self.modules.contains_key(name) {
+                continue;
+            }
+            if self.modules.len() > MOST_MODULES || self.depth > DEPTH {
+                return;
+            }
+            let found = self.find(name);
+            self.modules.insert(name.to_owned(), found.clone());
+            self.depth += 1;
+            match found {
+                Some(Importable::Package(_, init)) => self.run(&init, name, false),
+                Some(Importable::Module(file)) if file.file_name().ends_with(b".so") => self.load_one(&[file], name),
+                Some(Importable::Module(file)) => {
+                    let package = name.rsplit_once('.').map_or("", |(package, _)| package);
+                    self.run(&file, package, false);
+                }
+                Some(Importable::Namespace(_)) | None => {}
+            }
+            self.depth -= 1;
+            for libraries in opened::of(name, self.context.rootfs, &self.python.site_packages) {
+                self.load_one(&libraries, name);
+            }
+        }
+    }
+
+    /// What a module is, whose packages were imported.
+    fn find(&self, name: &str) -> Option<Importable> {
+        let rootfs = self.context.rootfs;
+        let Some((package, own)) = name.rsplit_once('.') else {
+            return self.python.import(rootfs, name).ok()?.found;
+        };
+        let package = self.modules.get(package)?.as_ref()?;
+        match package {
+            Importable::Package(folder, _) | Importable::Namespace(folder) => self.python.within(rootfs, folder, own),
+            Importable::Module(_) => None,
+        }
+    }
+
+    /// Runs a file as a module of a package.
+    fn run(&mut self, path: &ImagePath, package: &str, is_program: bool) {
+        let Ok((real, file)) = self.context.rootfs.open(path) else { return };
+        match imports(&file) {
+            Some(imports) => self.follow(imports, path, package, is_program),
+            None => self.opens_libraries |= !PythonImports::are_read_of(&real, file.size),
+        }
+    }
+
+    /// Follows the imports of code in a file.
+    fn follow(&mut self, imports: &PythonImports, code: &ImagePath, package: &str, is_program: bool) {
+        self.opens_libraries |= imports.open_libraries();
+        for import in imports.iter() {
+            let holds = match import.condition {
+                ImportCondition::None => true,
+                ImportCondition::IsProgram => is_program,
+                ImportCondition::Unset(name) => {
+                    let state = &self.python.call.state;
+                    state.gap.is_none() && !state.variables.contains_key(name)
+                }
+            };
+            if let Some(library) = import.module.strip_prefix('=') {
+                if holds {
+                    self.open(library, code);
+                }
+                continue;
+            }
+            let Some(module) = absolute(import.module, package).filter(|_| holds) else { continue };
+            self.import(&module);
+            for name in import.names.split(' ').filter(|name| !matches!(*name, "" | "*")) {
+                let name = format!("{module}.{name}");
+                // A name that is no module is what the module defines.
+                if !self.modules.contains_key(&name) && self.find(&name).is_some() {
+                    self.import(&name);
+                }
+            }
+        }
+    }
+
+    /// Opens a library by its name, as `ctypes.CDLL` does. The driver's libraries are not the image's.
+    fn open(&mut self, name: &str, code: &ImagePath) {
+        let is_of_driver = name.starts_with("libcuda.so") || name.starts_with("libnvidia-");
+        if is_of_driver || !is_of_concern(name) {
+            return;
+        }
+        match self.process.dlopen(name, self.interpreter, DlopenMode::NOW) {
+            Ok(_) => {}
+            Err(Stop::Unknown(gap)) => _ = self.gap.get_or_insert(gap),
+            Err(Stop::Fails(message)) => {
+                self.refused.push(Refused { path: code.clone(), package: code.to_string(), message });
+            }
+        }
+    }
+
+    /// Opens the first of several libraries that the loader accepts.
+    fn load_one(&mut self, paths: &[ImagePath], name: &str) {
+        let mut last = None;
+        for path in paths {
+            match self.load(path) {
+                Ok(()) => return,
+                Err(message) => last = Some((path.clone(), message)),
+            }
+        }
+        if let Some((path, message)) = last {
+            let package = name.split('.').next().unwrap_or(name).to_owned();
+            self.refused.push(Refused { path, package, message });
+        }
+    }
+
+    /// Opens a library as an extension module. Returns the loader's message if it certainly fails.
+    fn load(&mut self, path: &ImagePath) -> Result<(), String> {
+        let Ok((_, file)) = self.context.rootfs.open(path) else { return Ok(()) };
+        if !elf(&file).is_some_and(concerns) {
+            return Ok(());
+        }
+        let first = self.process.objects().len();
+        match self.process.dlopen(&path.to_string(), self.interpreter, DlopenMode::NOW) {
+            Ok(_) => self.mismatched.extend(mismatches(&self.process, first)),
+            Err(Stop::Unknown(gap)) => _ = self.gap.get_or_insert(gap),
+            // Code that opens libraries itself usually opens the one that is missing.
+            Err(Stop::Fails(message))
+                if self.opens_libraries && missing::is_elsewhere(self.context, &self.process, &message) => {}
+            Err(Stop::Fails(message)) => return Err(message),
+        }
+        Ok(())
+    }
+}
+
+/// The absolute name of a module that a package imports; `None` if it has more dots than the package has parents.
+fn absolute(module: &str, package: &str) -> Option<String> {
+    let relative = module.trim_start_matches('.');
+    let dots = module.len() - relative.len();
+    if dots == 0 {
+        return Some(module.to_owned());
+    }
+    let parts: Vec<_> = package.split('.').filter(|part| !part.is_empty()).collect();
+    let kept = parts.len().checked_sub(dots - 1)?;
+    let parts = parts.into_iter().take(kept).chain((!relative.is_empty()).then_some(relative));
+    Some(parts.collect::<Vec<_>>().join(".")).filter(|name| !name.is_empty())
+}
