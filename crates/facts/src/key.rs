@@ -202,7 +202,13 @@ keys! {
     START_PYTHON "start.python" ImagePath, "The Python that the command starts, or the first one in PATH where start.assumed says so";
     START_USER "start.user" String, "Number of the user that this Python runs as";
     START_ASSUMED "start.assumed" Vec<String>, "What was assumed about the process because neither the image nor an option states it";
-    START_REFUSED "start.refused" String, "What a container engine says of a command that it cannot execute";
+    START_REFUSED "start.refused" String, "What a container engine or a shell says of a program that it cannot execute";
+    START_FAULT "start.fault" String, "What is the matter with that program: not-in-path, missing, link, interpreter, mode, folder, machine or format";
+    START_CAUSE "start.cause" String, "What is the matter with that program, as a part of a sentence";
+    START_PROGRAM "start.program" String, "The word by which that program is called";
+    START_NEAR "start.near" String, "A program that may be meant in place of that one: a name in PATH, or a path";
+    START_FILE "start.file" ImagePath, "The file at fault where that program does not start";
+    START_ABSENT "start.absent" ImagePath, "What that file leads to and the image does not have: the target of a link, or the interpreter of a script";
     NVIDIA_VISIBLE_DEVICES "nvidia.visible_devices" String, "NVIDIA_VISIBLE_DEVICES: the GPUs that NVIDIA's container runtime exposes to the container";
     NVIDIA_DRIVER_CAPABILITIES "nvidia.driver_capabilities" Vec<String>, "NVIDIA_DRIVER_CAPABILITIES: the driver features whose libraries NVIDIA's container runtime mounts";
     NVIDIA_REQUIRE "nvidia.require" BTreeMap<String, String>, "NVIDIA_REQUIRE_*: conditions that the driver must meet";

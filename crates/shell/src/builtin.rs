@@ -76,7 +76,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 }
             }
             "exit" => {
-                state.status = None;
+                state.status = match call.fields.first() {
+                    None => state.status,
+                    Some(field) => field.as_ref().ok().and_then(|text| text.parse().ok()),
+                };
                 return Some(Flow::Exit);
             }
             "return" => {

@@ -212,36 +212,50 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
 
     /// A list whose failure decides something, and so does not end the script.
     fn condition(&mut self, state: &mut ShellState, list: &CommandList) -> Flow {
+        let earlier = state.failure();
         self.checked += 1;
         let flow = self.list(state, list);
         self.checked -= 1;
+        state.forgive(earlier);
         flow
     }
 
     fn and_or(&mut self, state: &mut ShellState, command: &AndOr) -> Flow {
         if command.is_background {
-            return self.subshell(state, |this, state| this.chain(state, &command.first, &command.rest, command.line));
+            self.subshell(state, |this, state| this.chain(state, &command.first, &command.rest, command.line));
+            state.status = Some(0);
+            return Flow::Next;
         }
         self.chain(state, &command.first, &command.rest, command.line)
     }
 
     /// Runs a pipeline and those behind it that its status selects.
     fn chain(&mut self, state: &mut ShellState, first: &Pipeline, rest: &[(bool, Pipeline)], line: usize) -> Flow {
+        let earlier = state.failure();
         let flow = self.link(state, first, rest.is_empty());
-        if flow == Flow::Next { self.chained(state, rest, line) } else { flow }
+        if flow == Flow::Next { self.chained(state, rest, earlier, line) } else { flow }
     }
 
-    fn chained(&mut self, state: &mut ShellState, mut rest: &[(bool, Pipeline)], line: usize) -> Flow {
+    fn chained(
+        &mut self,
+        state: &mut ShellState,
+        mut rest: &[(bool, Pipeline)],
+        earlier: Option<StartMark>,
+        line: usize,
+    ) -> Flow {
         while let Some(((is_and, next), after)) = rest.split_first() {
             match state.status {
                 Some(status) if (status == 0) == *is_and => {
+                    if status != 0 {
+                        state.forgive(earlier);
+                    }
                     let flow = self.link(state, next, after.is_empty());
                     if flow != Flow::Next {
                         return flow;
                     }
                 }
                 Some(_) => _ = self.surroundings.spend(1),
-                None => return self.chained_both(state, rest, line),
+                None => return self.chained_both(state, rest, earlier, line),
             }
             rest = after;
         }
@@ -249,18 +263,24 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
     }
 
     /// Follows the rest of a list for either status of the command before.
-    fn chained_both(&mut self, state: &mut ShellState, rest: &[(bool, Pipeline)], line: usize) -> Flow {
+    fn chained_both(
+        &mut self,
+        state: &mut ShellState,
+        rest: &[(bool, Pipeline)],
+        earlier: Option<StartMark>,
+        line: usize,
+    ) -> Flow {
         let gap = self.gap(line, "only a shell can determine whether the next command of a list is run");
         self.branch(
             state,
             &gap,
             |this, state| {
                 state.status = Some(0);
-                this.chained(state, rest, line)
+                this.chained(state, rest, earlier, line)
             },
             |this, state| {
                 state.status = Some(1);
-                this.chained(state, rest, line)
+                this.chained(state, rest, earlier, line)
             },
         )
     }
@@ -277,6 +297,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
     }
 
     fn pipeline(&mut self, state: &mut ShellState, pipeline: &Pipeline) -> Flow {
+        let earlier = state.failure();
         let flow = match pipeline.commands.as_slice() {
             [only] => self.redirected(state, only, false),
             [first, rest @ ..] => {
@@ -295,6 +316,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
             [] => Flow::Next,
         };
         if pipeline.is_negated {
+            state.forgive(earlier);
             state.status = state.status.map(|status| u8::from(status == 0));
         }
         flow
@@ -309,6 +331,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         state.status = inner.status;
         state.started = inner.started;
         state.touched = inner.touched;
+        state.added = inner.added;
         state.output = inner.output;
         Flow::Next
     }

@@ -39,6 +39,7 @@ impl ShellState {
         self.options.exits_on_error &= other.options.exits_on_error;
         self.options.refuses_unset |= other.options.refuses_unset;
         self.touched.extend(other.touched);
+        self.added = self.added.or(other.added);
         self.output = match (self.output, other.output) {
             (Some(one), Some(two)) => Some(agreed(one, two, gap)),
             (one, two) => one.or(two),
@@ -69,14 +70,19 @@ fn agreed<T: PartialEq>(one: Result<T, ShellGap>, two: Result<T, ShellGap>, gap:
     }
 }
 
-/// The program that counts, whichever branch is run: a branch that starts none is of no interest.
+/// The program that counts, whichever branch is run: a branch that starts none is of no interest, and one that fails to
+/// start a program counts only where the other one fails to start it too.
 pub(super) fn started(
     one: Result<Option<StartMark>, ShellGap>,
     two: Result<Option<StartMark>, ShellGap>,
     gap: &ShellGap,
 ) -> Result<Option<StartMark>, ShellGap> {
+    let fails = |mark: &Option<StartMark>| mark.is_some_and(|mark| mark.fails);
     match (one, two) {
         (Err(gap), _) | (_, Err(gap)) => Err(gap),
+        (Ok(one), Ok(two)) if one != two && (fails(&one) || fails(&two)) => {
+            Ok([one, two].into_iter().find(|mark| !fails(mark)).flatten())
+        }
         (Ok(Some(one)), Ok(Some(two))) if one.rank == two.rank && one != two => Err(gap.clone()),
         (Ok(one), Ok(two)) => Ok(one.max(two)),
     }

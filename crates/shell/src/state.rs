@@ -59,10 +59,15 @@ pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, ShellGap> {
 }
 
 /// A program that was started, by its number in the caller's list; of several, the one of the highest rank counts.
+///
+/// The mark of a program that could not be started counts only where every branch leads to it, and no command of the
+/// script handles its status, which is 127.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartMark {
     /// How much it counts.
     pub rank: u8,
+    /// True if it could not be started.
+    pub fails: bool,
     /// Its number in the caller's list.
     pub index: usize,
 }
@@ -84,6 +89,8 @@ pub struct ShellState {
     pub directory: Result<String, ShellGap>,
     /// The program that counts among those that were started.
     pub started: Result<Option<StartMark>, ShellGap>,
+    /// Why a program may exist that the surroundings do not have: a command before may have added it.
+    pub added: Option<ShellGap>,
     /// Functions by name; `None` for one whose body is unknown.
     pub(super) functions: BTreeMap<String, Option<Rc<Redirected>>>,
     /// The exit status of the last command.
@@ -120,6 +127,7 @@ impl ShellState {
             arguments: Ok(Vec::new()),
             directory: Ok("/".to_owned()),
             started: Ok(None),
+            added: None,
             functions: BTreeMap::new(),
             status: Some(0),
             options: ShellOptions::default(),
@@ -137,6 +145,7 @@ impl ShellState {
             gap: self.gap.clone(),
             directory: self.directory.clone(),
             touched: self.touched.clone(),
+            added: self.added.clone(),
             ..Self::new(kind, name)
         }
     }
@@ -163,6 +172,30 @@ impl ShellState {
     /// Changes the working directory to a folder that a program's option names, from the present one if it is relative.
     pub fn enter(&mut self, folder: &str) {
         self.directory = self.absolute(folder);
+    }
+
+    /// True if the last command is known to have failed.
+    pub fn fails(&self) -> bool {
+        self.status.is_some_and(|status| status != 0)
+    }
+
+    /// True if a command before may have changed what a path leads to.
+    pub fn may_have_changed(&self, path: &str) -> bool {
+        let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        self.touched.iter().any(|touched| touched == path || is_below(path, touched) || is_below(touched, path))
+    }
+
+    /// The mark of a program that could not be started.
+    pub(super) fn failure(&self) -> Option<StartMark> {
+        self.started.as_ref().ok().copied().flatten().filter(|mark| mark.fails)
+    }
+
+    /// Drops the mark of a program that could not be started, where a command handles that. `earlier` is the mark of
+    /// one that no command handled.
+    pub(super) fn forgive(&mut self, earlier: Option<StartMark>) {
+        if self.failure().is_some() {
+            self.started = Ok(earlier);
+        }
     }
 
     /// An absolute path, without `.` and `..`.

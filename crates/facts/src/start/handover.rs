@@ -61,9 +61,10 @@ pub fn handover(rootfs: &RootFs, config: &ImageConfig, python: &str) -> Result<H
     let given = start.call.filter(|call| call.target == PythonTarget::Command(CODE.to_owned()));
     let state = given.map(|call| call.state).ok_or_else(|| {
         let entrypoint = || conceal_words(&config.entrypoint).join(" ");
-        let why =
-            start.refusal.unwrap_or_else(|| format!("{} does not start the command that it is given", entrypoint()));
-        NoHandover::Other(Gap::new(why))
+        NoHandover::Other(Gap::new(match start.fault {
+            Some(fault) => fault.message,
+            None => format!("{} does not start the command that it is given", entrypoint()),
+        }))
     })?;
     Ok(Handover {
         variables: state.variables,

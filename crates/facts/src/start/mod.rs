@@ -21,15 +21,17 @@ pub(super) use produce::produce;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 
-use model::{Gap, ImageConfig, ImagePath, conceal_words};
+use model::{Gap, ImageConfig, ImagePath, conceal_words, is_among};
 use rootfs::RootFs;
 use shell::Field;
 
-use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, refusal};
+pub(super) use runner::StartFault;
+use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, of_command};
 
-/// Programs that do nothing of interest: an image that starts one waits for a command of its user.
-const IDLE: &[&str] =
-    &["sleep", "tail", "true", "cat", "echo", "sshd", "pause", "nvidia-smi", "ls", "date", "tini", "yes"];
+/// Programs that do nothing of interest: an image that starts nothing else waits for a command of its user.
+const IDLE: &str = "sleep tail true cat echo sshd pause nvidia-smi ls date tini yes mkdir touch chmod chown chgrp ln rm cp mv \
+    tee grep sed awk tr sort uniq cut head wc id whoami hostname uname df du free lscpu lspci ps kill ip ifconfig which \
+    ldconfig tput clear stat ibstat ibv_devinfo ibv_devices";
 
 /// A program that the image's command starts in the end.
 #[derive(Debug)]
@@ -55,8 +57,8 @@ pub(super) struct ImageStart {
     pub(super) assumed: Vec<String>,
     /// Why the process is unknown.
     pub(super) gap: Option<Gap>,
-    /// What an engine says of a command that it cannot execute.
-    pub(super) refusal: Option<String>,
+    /// Why the program that the command names does not start.
+    pub(super) fault: Option<StartFault>,
     /// True if the command was followed to its end and starts no program.
     pub(super) starts_nothing: bool,
     /// What the command starts in the end, if that is known.
@@ -70,7 +72,8 @@ impl ImageStart {
     pub(super) fn of(rootfs: &RootFs, config: Option<&ImageConfig>) -> Self {
         let initial = ProcessState::initial(rootfs, config);
         let words = words(config);
-        let mut runner = Runner::new(rootfs, initial.user.clone());
+        let platform = config.and_then(|config| config.platform.as_ref());
+        let mut runner = Runner::new(rootfs, initial.user.clone(), platform);
         let shell = initial.shell();
         let fields: Vec<Field> = words.iter().cloned().map(Ok).collect();
         let place = if config.is_some_and(|config| config.start.command.is_some()) {
@@ -79,29 +82,37 @@ impl ImageStart {
             "the image's command"
         };
         let start = Start { words: &fields, has_input: false, place: place.to_owned() };
-        let refusal = refusal(&runner, &words, &shell);
+        let refused = of_command(&runner, &words, &shell);
         let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {
-            _ if refusal.is_some() => Ok(None),
+            _ if refused.is_some() => Ok(None),
             Some(length) => Err(Gap::new(format!(
                 "a word of the command has {length} bytes, and Linux starts no process with one of {LONGEST_WORD}"
             ))),
             None => runner.start(&start, &shell).map_err(gap::shown),
         };
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
+        let is_refused = refused.is_some();
+        let (started, fault) = match started {
+            Ok(Some(Started::Nothing(fault))) => (Ok(None), Some(*fault)),
+            started => (started, refused),
+        };
         let mut image = Self {
             call: None,
             command: (!words.is_empty()).then(|| conceal_words(&words).join(" ")),
             user: initial.user.clone(),
             assumed: Vec::new(),
             gap: None,
-            starts_nothing: refusal.is_none() && matches!(started, Ok(None)),
-            refusal,
+            starts_nothing: !is_refused && matches!(started, Ok(None)),
             program: match &started {
                 Ok(Some(started)) => program(rootfs, config, started),
                 // An image that lacks the Python that its command names is none of another program.
-                Ok(None) => names_python(&words).then_some(StartedProgram::Python),
+                Ok(None) => {
+                    let called = fault.as_ref().map(|fault| &fault.program).or(words.first());
+                    called.is_some_and(|word| names_python(word)).then_some(StartedProgram::Python)
+                }
                 Err(_) => None,
             },
+            fault,
             config: None,
         };
         image.settle(rootfs, config, &initial, started);
@@ -118,7 +129,6 @@ impl ImageStart {
         started: Result<Option<Started>, Gap>,
     ) {
         let chosen = config.and_then(|config| config.start.python.as_deref());
-        let is_idle = |path: &ImagePath| IDLE.iter().any(|name| path.file_name() == name.as_bytes());
         let is_program = matches!(started, Ok(Some(Started::Program(..))));
         let (state, gap, why) = match started {
             Ok(Some(Started::Python(call))) => {
@@ -136,7 +146,7 @@ impl ImageStart {
                 let why = format!("the image starts {path}, a compiled program, which may start any Python");
                 (*state, Some(Gap::new(why).settled_by(SETTLE)), String::new())
             }
-            Ok(None) => (initial.clone(), None, self.why_nothing(config)),
+            Ok(Some(Started::Nothing(_)) | None) => (initial.clone(), None, self.why_nothing(config)),
             Err(gap) => (initial.clone(), Some(gap), String::new()),
         };
         if let Some(path) = chosen {
@@ -167,7 +177,7 @@ impl ImageStart {
             Some(config) => match (&config.unknown.command, &self.command) {
                 (Some(gap), _) => gap.why.clone(),
                 (None, None) => "the image has no command".to_owned(),
-                (None, Some(_)) if self.refusal.is_some() => "no engine executes the image's command".to_owned(),
+                (None, Some(_)) if self.fault.is_some() => "the command does not start".to_owned(),
                 (None, Some(_)) => "the image's command starts no Python".to_owned(),
             },
         }
@@ -190,15 +200,20 @@ fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePat
     state.find(command, |path| is_current(path) && may_execute(rootfs, &state.user, path) != Ok(false))
 }
 
-/// True if the first word of a command is a name of Python.
-fn names_python(words: &[String]) -> bool {
-    words.first().and_then(|word| word.rsplit('/').next()).is_some_and(is_python)
+/// True for a name of Python.
+fn names_python(word: &str) -> bool {
+    word.rsplit('/').next().is_some_and(is_python)
+}
+
+/// True for a program that waits for a command of its user.
+fn is_idle(path: &ImagePath) -> bool {
+    std::str::from_utf8(path.file_name()).is_ok_and(|name| is_among(name, IDLE))
 }
 
 fn program(rootfs: &RootFs, config: Option<&ImageConfig>, started: &Started) -> Option<StartedProgram> {
     match started {
         Started::Python(_) => Some(StartedProgram::Python),
-        Started::Shell(_) => None,
+        Started::Shell(_) | Started::Nothing(_) => None,
         Started::Program(path, state) => {
             let (real, _) = rootfs.open(path).ok()?;
             Some(StartedProgram::Compiled(real, Box::new(state.applied_to(config?))))

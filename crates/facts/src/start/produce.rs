@@ -1,6 +1,6 @@
 //! The facts about the process that the image starts.
 
-use model::{Fact, Site};
+use model::{Fact, ImagePath, Site, conceal};
 
 use super::super::{Context, Facts, key};
 
@@ -36,6 +36,15 @@ pub(crate) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::START_USER, user);
     let assumed = if start.assumed.is_empty() { Fact::Absent } else { Fact::known(start.assumed.clone()) };
     facts.insert(key::START_ASSUMED, assumed);
-    let refused = start.refusal.clone().map_or(Fact::Absent, |text| Fact::seen(text, place(from)));
-    facts.insert(key::START_REFUSED, refused);
+    let fault = start.fault.as_ref();
+    let told =
+        |text: Option<&str>| text.map_or(Fact::Absent, |text| Fact::seen(conceal(text).into_owned(), place(from)));
+    facts.insert(key::START_REFUSED, told(fault.map(|fault| &*fault.message)));
+    facts.insert(key::START_FAULT, told(fault.map(|fault| fault.kind.name())));
+    facts.insert(key::START_CAUSE, told(fault.map(|fault| &*fault.cause)));
+    facts.insert(key::START_PROGRAM, told(fault.map(|fault| &*fault.program)));
+    facts.insert(key::START_NEAR, told(fault.and_then(|fault| fault.near.as_deref())));
+    let path = |path: Option<&ImagePath>| path.map_or(Fact::Absent, |path| Fact::seen(path.clone(), place(from)));
+    facts.insert(key::START_FILE, path(fault.and_then(|fault| fault.file.as_ref())));
+    facts.insert(key::START_ABSENT, path(fault.and_then(|fault| fault.absent.as_ref())));
 }

@@ -2,28 +2,33 @@
 
 mod conda;
 mod env;
+mod fault;
 mod identity;
 mod login;
 mod lookup;
+mod near;
 mod project;
-mod refusal;
 mod script;
 mod surroundings;
 mod wrapped;
 
-use model::{Gap, ImagePath, is_among};
+use model::{Gap, ImagePath, Platform, is_among};
 use rootfs::RootFs;
 use shell::{Evaluator, Field, ShellGap, ShellSource, ShellState, StartMark, Surroundings as _};
 
 use super::arguments::Words;
 use super::call::{PythonCall, PythonTarget};
 use super::interpreter::{PythonArguments, arguments, launched};
+use super::is_idle;
 use super::state::ProcessState;
 use super::user::ContainerUser;
 
+use fault::FaultKind;
+pub(in super::super) use fault::StartFault;
+pub(super) use fault::of_command;
 use lookup::base_is_python;
 pub(super) use lookup::{is_python, may_execute};
-pub(super) use refusal::refusal;
+use surroundings::{is_of_runtime, of_machine};
 
 /// Advice on a command that cannot be followed.
 pub(super) const SETTLE: &str = "name the command of the job with --command, or its interpreter with --python";
@@ -55,6 +60,8 @@ pub(super) enum Started {
     /// A shell that waits for commands.
     Shell(Box<ProcessState>),
     Program(ImagePath, Box<ProcessState>),
+    /// A program that could not be started.
+    Nothing(Box<StartFault>),
 }
 
 /// The mark of what is started, or why that is unknown.
@@ -67,13 +74,20 @@ pub(super) struct Runner<'a> {
     /// The user of the current process.
     pub(super) user: Result<ContainerUser, Gap>,
     pub(super) started: Vec<Started>,
+    /// `e_machine` of the image's programs, if known.
+    machine: Option<u16>,
     steps: usize,
     depth: usize,
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(rootfs: &'a RootFs, user: Result<ContainerUser, Gap>) -> Self {
-        Self { rootfs, user, started: Vec::new(), steps: STEPS, depth: 0 }
+    pub(super) fn new(rootfs: &'a RootFs, user: Result<ContainerUser, Gap>, platform: Option<&Platform>) -> Self {
+        let machine = platform.and_then(|platform| match &*platform.architecture {
+            "amd64" => Some(62),
+            "arm64" => Some(183),
+            _ => None,
+        });
+        Self { rootfs, user, started: Vec::new(), machine, steps: STEPS, depth: 0 }
     }
 
     pub(super) fn gap(start: &Start<'_>, why: &str) -> ShellGap {
@@ -97,6 +111,10 @@ impl<'a> Runner<'a> {
         let Ok(called) = first else {
             return Err(Self::gap(start, "only a shell can determine which program is started"));
         };
+        // A shell itself reads a file that the kernel does not load.
+        if let Some(fault) = fault::find(self, called, state)?.filter(|fault| fault.kind != FaultKind::Format) {
+            return self.fail(start, fault, state);
+        }
         let Some(path) = self.locate(called, state)? else { return Ok(None) };
         let Ok((real, _)) = self.rootfs.open(&path) else { return Ok(None) };
         let base = called.rsplit('/').next().unwrap_or_default();
@@ -151,11 +169,6 @@ impl<'a> Runner<'a> {
     pub(super) fn rest(&mut self, start: &Start<'_>, state: &ShellState, words: &[Field]) -> Outcome {
         if words.is_empty() {
             return Ok(None);
-        }
-        if let Some(Ok(called)) = words.first()
-            && self.locate(called, state)?.is_none()
-        {
-            return Err(Self::gap(start, &format!("{called} is not a program of the image")));
         }
         self.start(&Start { words, has_input: start.has_input, place: start.place.clone() }, state)
     }
@@ -214,12 +227,24 @@ impl<'a> Runner<'a> {
     }
 
     pub(super) fn mark(&mut self, started: Started) -> StartMark {
-        let rank = if matches!(started, Started::Python(_)) { 2 } else { 1 };
-        let index = self.started.iter().position(|other| *other == started).unwrap_or_else(|| {
+        let rank = match &started {
+            Started::Nothing(fault) if fault.is_of_launcher() => 2,
+            Started::Nothing(_) => 0,
+            Started::Program(path, _) if is_idle(path) => 1,
+            Started::Shell(_) | Started::Program(..) => 3,
+            Started::Python(_) => 4,
+        };
+        let fails = matches!(started, Started::Nothing(_));
+        let is_same = |other: &Started| match (other, &started) {
+            // The same program that fails in several branches.
+            (Started::Nothing(one), Started::Nothing(two)) => one.program == two.program && one.cause == two.cause,
+            (one, two) => one == two,
+        };
+        let index = self.started.iter().position(is_same).unwrap_or_else(|| {
             self.started.push(started);
             self.started.len() - 1
         });
-        StartMark { rank, index }
+        StartMark { rank, fails, index }
     }
 
     /// Follows a script in a shell.
@@ -228,7 +253,45 @@ impl<'a> Runner<'a> {
         for source in sources {
             evaluator.run(shell, source);
         }
-        shell.started.clone()
+        // A script may well go on without a program that only helps it.
+        let is_of_interest = match &shell.started {
+            Ok(Some(mark)) => match self.started.get(mark.index) {
+                Some(Started::Nothing(fault)) => fault.is_of_launcher() || shell.fails(),
+                _ => true,
+            },
+            _ => true,
+        };
+        if is_of_interest { shell.started.clone() } else { Ok(None) }
+    }
+
+    /// The mark of a program that does not start, or why that is unknown.
+    fn fail(&mut self, start: &Start<'_>, fault: StartFault, state: &ShellState) -> Outcome {
+        let Some(doubt) = self.doubt(&fault, state) else {
+            return Ok(Some(self.mark(Started::Nothing(Box::new(fault.of_shell(&start.place))))));
+        };
+        let is_settled = !fault.is_of_launcher() || matches!(state.started, Ok(Some(_)));
+        if is_settled { Ok(None) } else { Err(Self::gap(start, &format!("{}, and {}", fault.cause, doubt.why))) }
+    }
+
+    /// Why a program may start that the image does not have.
+    fn doubt(&self, fault: &StartFault, state: &ShellState) -> Option<ShellGap> {
+        if let Some(gap) = &state.added {
+            return Some(gap.clone());
+        }
+        let path = state.text("PATH").ok()?;
+        let folders = path.split(':').filter(|_| fault.kind == FaultKind::NotInPath);
+        let mut files = folders.map(|folder| format!("{folder}/{}", fault.program)).collect::<Vec<_>>();
+        files.extend([&fault.file, &fault.absent].into_iter().flatten().map(ToString::to_string));
+        if let Some(file) = files.iter().find(|file| state.may_have_changed(file)) {
+            return Some(ShellGap::new(format!("a command before may have changed {file}")));
+        }
+        if is_of_runtime(&fault.program) {
+            return Some(of_machine(&fault.program));
+        }
+        // A run mounts a volume where the image has a folder without files, or none.
+        let folder = fault.file.as_ref().filter(|_| fault.kind == FaultKind::Missing)?.parent();
+        let is_empty = !folder.is_root() && self.rootfs.names(&folder).next().is_none();
+        is_empty.then(|| ShellGap::new(format!("{folder} may be mounted")))
     }
 }
 

@@ -49,6 +49,9 @@ fn called(files: &[(&str, &str)], config: &ImageConfig) -> String {
     if let Some(gap) = start.gap {
         return format!("unknown: {}", gap.why);
     }
+    if let Some(fault) = start.fault {
+        return format!("fails: {}", fault.message);
+    }
     let Some(call) = start.call else { return "none".to_owned() };
     let target = match call.target {
         call::PythonTarget::Unstated => "assumed".to_owned(),
@@ -115,7 +118,7 @@ fn commands_lead_to_the_python_that_runs() {
         (
             &[],
             &["env", "PATH=/opt/venv/bin", "/usr/bin/env", "-iS", "python a.py"],
-            "unknown: the image's command: python is not a program of the image",
+            "fails: the image's command: python: not found",
         ),
         (&[], &["timeout", "-k", "5", "10", "python3", "-W", "ignore", "a.py"], "/usr/bin/python3 /app/a.py"),
         (&[], &["mpirun", "-np", "8", "-x", "PATH=/opt/venv/bin", "python", "a.py"], "/opt/venv/bin/python /app/a.py"),
@@ -278,7 +281,7 @@ fn a_user_starts_what_permissions_allow() {
     let of = |user: &str, path: &str, command: &[&str]| {
         let config = ImageConfig { user: user.to_owned(), ..config(&[("PATH", path)], &[], command) };
         let start = ImageStart::of(&closed(), Some(&config));
-        (start.refusal, start.call.map(|call| call.program.to_string()))
+        (start.fault.map(|fault| fault.message), start.call.map(|call| call.program.to_string()))
     };
     let path = "/opt/own:/root/bin:/usr/bin";
     assert_eq!(of("0", path, &["python3", "a.py"]), (None, Some("/opt/own/python3".to_owned())));
@@ -310,6 +313,145 @@ fn commands_that_no_engine_executes_are_refused() {
     ] {
         let config = config(&[("PATH", "/usr/bin")], &[word], &[]);
         let start = ImageStart::of(&image(&[("app/x/y", "#")]), Some(&config));
-        assert_eq!(start.refusal.as_deref(), expected);
+        assert_eq!(start.fault.as_ref().map(|fault| &*fault.message), expected);
+    }
+}
+
+/// What the command in a shell does not start, and the program that may be meant.
+fn fault(files: &[(&str, &str)], command: &str) -> Option<(String, Option<String>)> {
+    let config = config(&[("PATH", "/usr/local/bin:/usr/bin:/bin")], &["/bin/sh", "-c", command], &[]);
+    let start = ImageStart::of(&image(files), Some(&config));
+    start.fault.map(|fault| (format!("{}; {}", fault.message, fault.cause), fault.near))
+}
+
+const TOOLS: &[(&str, &str)] = &[
+    ("usr/bin/apt-get", "elf"),
+    ("usr/bin/cat", "elf"),
+    ("usr/bin/chmod", "elf"),
+    ("usr/bin/ln", "elf"),
+    ("usr/bin/mkdir", "elf"),
+    ("usr/bin/tail", "elf"),
+    ("usr/bin/tee", "elf"),
+];
+
+#[test]
+fn a_program_that_is_missing_in_a_shell_is_named() {
+    const PATH: &str = "(/usr/local/bin:/usr/bin:/bin)";
+    let files = [VENV, TOOLS, &[("venv.sh", "#!/bin/bash\nexec \"$@\"\n")]].concat();
+    for (command, place, program, near) in [
+        ("python train.py", "line 1", "python", "it has python3"),
+        ("cd /app && python train.py", "line 1", "python", "it has python3"),
+        ("exec python train.py", "line 1", "python", "it has python3"),
+        ("set -e; python train.py; sleep 1", "line 1", "python", "it has python3"),
+        ("python train.py; tail -f /dev/null", "line 1", "python", "it has python3"),
+        ("python train.py 2>&1 | tee log", "line 1", "python", "it has python3"),
+        ("python train.py & wait", "line 1", "python", "it has python3"),
+        ("export A=1\nmkdir -p /out\npyhton3 train.py", "line 3", "pyhton3", "it has python3"),
+        ("pyhton3 train.py && echo done", "line 1", "pyhton3", "it has python3"),
+        ("timeout 5 pyhton3 train.py", "line 1", "pyhton3", "it has python3"),
+        ("if [ -n \"$X\" ]; then python a.py; else python b.py; fi", "line 1", "python", "it has python3"),
+        ("if [ \"$(date +%u)\" = 1 ]; then python a.py; else python b.py; fi", "line 1", "python", "it has python3"),
+        ("nvidia-smi || exit 1; python a.py", "line 1", "python", "it has python3"),
+    ] {
+        let (message, meant) = fault(&files, command).unwrap_or_else(|| panic!("{command}"));
+        let expected = format!(
+            "the image's command, {place}: {program}: not found; no folder of PATH {PATH} has {program}; {near}"
+        );
+        assert_eq!(message, expected, "{command}");
+        assert_eq!(meant.as_deref(), Some("python3"), "{command}");
+    }
+    let (message, near) = fault(&files, "exec /venv.sh torchrun a.py").unwrap();
+    assert_eq!(message, format!("/venv.sh, line 2: torchrun: not found; no folder of PATH {PATH} has torchrun"));
+    assert_eq!(near.as_deref(), Some("python3 -m torch.distributed.run"));
+    let torch = [VENV, &[("opt/venv/lib/python3.11/site-packages/torch/version.py", "#")]].concat();
+    let (_, near) = fault(&torch, "torchrun a.py").unwrap();
+    assert_eq!(near.as_deref(), Some("/opt/venv/bin/torchrun"));
+}
+
+#[test]
+fn a_program_that_may_exist_or_need_not_is_not_missing() {
+    for command in [
+        "python3 train.py",
+        ". /opt/venv/bin/activate && python train.py",
+        "command -v python >/dev/null && exec python a.py; exec python3 a.py",
+        "if command -v python; then python a.py; else python3 a.py; fi",
+        "python a.py || python3 a.py",
+        "python a.py || true",
+        "if python a.py; then echo yes; fi",
+        "! python a.py",
+        "python() { python3 \"$@\"; }; python a.py",
+        "alias python=python3; python a.py",
+        "source /opt/venv/bin/activate; command -V python; times; kill -l",
+        "apt-get install -y python-is-python3 && python a.py",
+        "ln -s /usr/bin/python3 /usr/local/bin/python && python a.py",
+        "ln -s /usr/bin/python3 /usr/local/bin; python a.py",
+        "cat > /usr/local/bin/python <<E\n#!/bin/sh\nE\nchmod +x /usr/local/bin/python; python a.py",
+        "chmod +x /app/plain.sh && /app/plain.sh",
+        "PATH=$(find / -name bin):$PATH; python a.py",
+        "if [ \"$(date +%u)\" = 1 ]; then python a.py; fi",
+        "[ \"$(date +%u)\" = 1 ] && python a.py",
+        "for x in $(list); do python a.py; done",
+        "if [ \"$(date +%u)\" = 1 ]; then exec server; fi; exec python a.py",
+        "tput bold; echo ready",
+        "tput bold; exec server",
+        "nvidia-smi",
+        "/workspace/train.sh",
+        "eval \"$(missing-tool init)\"; true",
+        "version=$(python -V); exec python3 a.py",
+        "python2 a.py; python3 a.py",
+    ] {
+        let files = [VENV, TOOLS, &[("app/plain.sh", "#!/bin/sh\nexec python3 a.py\n")]].concat();
+        assert_eq!(fault(&files, command), None, "{command}");
+    }
+}
+
+#[test]
+fn what_is_the_matter_with_a_program_is_named() {
+    let machine = |number| Ok(Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, number))));
+    let plain = |path: &str| (Entry { mode: 0o644, ..file(path) }, vec![machine(62)]);
+    let link = |path: &str, target: &str| text_or_link(path, &format!("-> {target}"));
+    let layers = [
+        base_layer(&[("usr/bin/start", "#!/bin/zsh\n"), ("usr/bin/run", "#!/app/bin/python3\n"), ("app/text", "echo")]),
+        layer([
+            plain("usr/bin/tool"),
+            link("app/bin/python", "/root/uv/bin/python3.11"),
+            link("app/bin/python3", "python"),
+            (file("usr/bin/arm"), vec![machine(183)]),
+        ]),
+    ];
+    let rootfs = RootFs::fold(layers.map(Arc::new).to_vec(), &Limits::default());
+    let platform = model::Platform { os: "linux".to_owned(), architecture: "amd64".to_owned(), variant: None };
+    for (word, kind, cause, absent) in [
+        (
+            "python",
+            "link",
+            "/app/bin/python is a link to /root/uv/bin/python3.11, which the image does not have",
+            Some("/root/uv/bin/python3.11"),
+        ),
+        (
+            "run",
+            "link",
+            "/usr/bin/run begins with #!/app/bin/python3, and /app/bin/python3 is a link to /root/uv/bin/python3.11, \
+             which the image does not have",
+            Some("/root/uv/bin/python3.11"),
+        ),
+        (
+            "start",
+            "interpreter",
+            "/usr/bin/start begins with #!/bin/zsh, and the image has no /bin/zsh",
+            Some("/bin/zsh"),
+        ),
+        ("tool", "mode", "user 0 may not execute it because of /usr/bin/tool (mode 0644)", None),
+        ("arm", "machine", "/usr/bin/arm is compiled for AArch64, and the image is for x86-64", None),
+        ("/app", "folder", "/app is a folder", None),
+        ("/usr/bin/none", "missing", "the image has no /usr/bin/none", None),
+    ] {
+        for words in [vec![word], vec!["sh", "-c", word]] {
+            let config = config(&[("PATH", "/app/bin:/usr/bin")], &words, &[]);
+            let config = ImageConfig { platform: Some(platform.clone()), ..config };
+            let fault = ImageStart::of(&rootfs, Some(&config)).fault.unwrap_or_else(|| panic!("{words:?}"));
+            let absent = absent.map(ImagePath::from);
+            assert_eq!((fault.kind.name(), &*fault.cause, fault.absent), (kind, cause, absent), "{words:?}");
+        }
     }
 }

@@ -5,12 +5,17 @@ use super::super::state::{Field, ShellState, counted};
 use super::super::syntax::Redirected;
 use super::super::word::{Word, is_among};
 use super::nested::restore;
-use super::{Evaluator, Flow, ProgramCall, Surroundings};
+use super::{Evaluator, FileKind, Flow, ProgramCall, Surroundings};
 
 /// Programs that change no file whose name is among their words.
 const READERS: &str = "ls cat grep egrep stat du df head tail wc id whoami groups uname date sleep hostname \
     nvidia-smi which env nproc chown chmod chgrp ldconfig exec command dirname basename realpath readlink sort cut \
     tr find test ulimit python python3 torchrun";
+
+/// Programs that add no program to the image, beside those that are dependable.
+const HARMLESS: &str = "ls cat grep egrep stat du df head tail wc id whoami groups uname date hostname nvidia-smi which \
+    nproc chown chgrp ldconfig dirname basename realpath readlink sort uniq cut tr test tee awk sed seq ps free kill \
+    lscpu lspci ip ifconfig ibstat ibv_devinfo printenv true false numactl";
 
 /// Programs that fail only where the script's author expects them to work.
 const DEPENDABLE: &str = "mkdir touch chmod chown ln rm sleep date";
@@ -149,6 +154,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     ) -> Flow {
         let name = fields.first().and_then(|field| field.as_deref().ok()).unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
+        let mut fails = false;
         if self.captured > 0 {
             self.captured_program(state, name, fields, line);
         } else {
@@ -158,21 +164,40 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Ok(None) => {}
                 Ok(Some(mark)) => {
                     let before = state.started.as_ref().ok().copied().flatten();
-                    if replaces || before.is_none_or(|before| before.rank <= mark.rank) {
+                    fails = mark.fails;
+                    if (replaces && !fails) || before.is_none_or(|before| before.rank <= mark.rank) {
                         state.started = Ok(Some(mark));
                     }
                 }
                 Err(gap) => state.started = Err(gap),
             }
-            state.status = is_among(name, DEPENDABLE).then_some(0);
+            state.status = if fails { Some(127) } else { is_among(name, DEPENDABLE).then_some(0) };
+            if !fails && self.may_add_programs(state, name, fields) {
+                state.added = Some(self.gap(line, &format!("{name} may add programs to the image")));
+            }
         }
-        if !is_among(name, READERS) {
+        if !fails && !is_among(name, READERS) {
             self.spend_on_list(fields.len() * state.touched.len());
             for text in fields.iter().skip(1).flatten() {
                 Self::touch(state, text);
             }
         }
         if replaces { Flow::Exit } else { Flow::Next }
+    }
+
+    /// True for a program after which another one may exist, or be executable.
+    fn may_add_programs(&mut self, state: &ShellState, name: &str, fields: &[Field]) -> bool {
+        if name != "chmod" {
+            return !is_among(name, HARMLESS) && !is_among(name, DEPENDABLE);
+        }
+        let files = fields.iter().skip(2).map(|field| field.as_deref().ok());
+        let mut kinds = files.map(|file| Some(self.surroundings.kind(&state.absolute(file?).ok()?)));
+        kinds.any(|kind| match kind {
+            Some(Ok(Some(FileKind::File { is_executable, .. }))) => !is_executable,
+            Some(Ok(Some(FileKind::Directory))) => fields.iter().any(|field| field.as_deref() == Ok("-R")),
+            Some(Ok(_)) => false,
+            Some(Err(_)) | None => true,
+        })
     }
 
     /// A program whose output is used.

@@ -116,11 +116,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 one
             }
             (Flow::Exit, flow) => {
-                self.ended.push(std::mem::replace(state, other).started);
+                let ended = std::mem::replace(state, other);
+                self.end(&ended);
                 flow
             }
             (flow, Flow::Exit) => {
-                self.ended.push(other.started);
+                self.end(&other);
                 flow
             }
             (Flow::Next, flow) => {
@@ -131,6 +132,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 self.escape(flow, std::mem::replace(state, other));
                 flows.1
             }
+        }
+    }
+
+    /// Takes note of what a branch has started that ends the script. One that gives up has started nothing.
+    fn end(&mut self, state: &ShellState) {
+        if state.started != Ok(None) || !state.fails() {
+            self.ended.push(state.started.clone());
         }
     }
 

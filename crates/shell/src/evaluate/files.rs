@@ -24,8 +24,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     pub(super) fn is_touched(state: &ShellState, path: &str) -> bool {
-        let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        state.touched.iter().any(|touched| touched == path || is_below(path, touched) || is_below(touched, path))
+        state.may_have_changed(path)
     }
 
     pub(super) fn touch(state: &mut ShellState, word: &str) {

@@ -96,6 +96,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
             }
             None => {
                 state.status = Some(1);
+                // A file that a run mounts may well name folders and functions.
+                state.added = Some(self.gap(call.line, &format!("{path} is read, which does not exist in the image")));
                 // POSIX: a shell that is not interactive ends where a file to be read does not exist.
                 let ends = state.kind == ShellKind::Posix && self.checked == 0;
                 if ends { Flow::Exit } else { Flow::Next }
@@ -148,6 +150,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         self.depth -= 1;
         state.status = inner.status;
         state.touched = inner.touched;
+        state.added = inner.added;
         let output = inner.output.unwrap_or_else(|| Ok(String::new()));
         // A branch that ends the subshell has printed something else.
         let output = match inner.gap {

@@ -1,9 +1,14 @@
 //! The files and programs around a script, which are those of the image.
 
-use model::ImagePath;
+use model::{ImagePath, is_among};
 use shell::{Field, FileKind, ProgramCall, ShellGap, ShellSource, ShellState, Surroundings};
 
 use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
+
+/// Words that a shell may know itself, whichever it is.
+const OF_SHELLS: &str = "command builtin type source let local declare typeset shopt alias unalias kill times caller \
+    compgen compopt dirs fc logout suspend coproc select time function [[ (( enable help popd pushd history jobs bind \
+    ulimit umask getopts hash wait exec eval test [ mapfile readarray chdir print whence setopt";
 
 impl Surroundings for Runner<'_> {
     fn spend(&mut self, steps: usize) -> bool {
@@ -74,12 +79,18 @@ impl Surroundings for Runner<'_> {
     fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Outcome {
         let (file, line) = &call.place;
         let place = format!("{file}, line {line}");
+        if let Some(Ok(name)) = call.words.first()
+            && is_among(name, OF_SHELLS)
+            && self.locate(name, state)?.is_none()
+        {
+            return Ok(None);
+        }
         self.start(&Start { words: call.words, has_input: call.has_input, place }, state)
     }
 }
 
 /// True for files that the kernel or a container runtime provides.
-fn is_of_runtime(path: &str) -> bool {
+pub(super) fn is_of_runtime(path: &str) -> bool {
     const FOLDERS: &[&str] =
         &["/proc", "/sys", "/dev", "/run", "/var/run", "/tmp", "/usr/local/nvidia", "/.dockerenv", "/.singularity.d"];
     let base = path.rsplit('/').next().unwrap_or_default();
@@ -88,6 +99,6 @@ fn is_of_runtime(path: &str) -> bool {
     FOLDERS.iter().any(is_below) || ["nvidia-", "libcuda.", "libnvidia-"].iter().any(|prefix| base.starts_with(prefix))
 }
 
-fn of_machine(path: &str) -> ShellGap {
+pub(super) fn of_machine(path: &str) -> ShellGap {
     ShellGap::new(format!("{path} depends on the machine that runs the container")).settled_by(SETTLE)
 }
