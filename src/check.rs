@@ -70,10 +70,11 @@ pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
     Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
 }
 
-/// The facts as they would be without the variables of the launch; `None` if it sets none.
+/// The facts as they would be without the variables and the command of the launch; `None` if it names neither.
 fn facts_without_launch(image: &Image, launch: &[Setting]) -> Option<Facts> {
     let inputs = FactInputs { rootfs: &image.rootfs, config: image.own_config.as_ref(), launch: &[] };
-    (!launch.is_empty()).then(|| Facts::collect(&inputs))
+    let names_command = image.config.as_ref().is_some_and(|config| config.start != config.start.without_job());
+    (!launch.is_empty() || names_command).then(|| Facts::collect(&inputs))
 }
 
 /// Compares an image with an earlier one.

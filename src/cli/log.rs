@@ -27,7 +27,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
         let why = "is a description; a job is compared with the record that `ncclcheck host --format json` writes on its host";
         return Err(CliError::Usage(format!("--host {}: {why}", described.host)));
     }
-    let launch = launch(&asked.launch, &[], &options.limits)?;
+    let (launch, _) = launch(&asked.launch, &[], &options.limits)?;
     let mut needs = CommandNeeds::new(false);
     needs.files(&asked.logs).files(source.folders()).outputs(targets.iter().map(|(_, target)| target));
     let sandbox = needs.enter(environment);

@@ -10,7 +10,7 @@ use std::thread;
 use crate::check::{HostDescription, read_hosts};
 use facts::explain::Question;
 use facts::is_shown;
-use facts::launch::{self, Assignment, Setting};
+use facts::launch::{self, Assignment, LaunchContainer, Setting};
 use image::dockerfile::Dockerfile;
 use image::reference::{Reference, transport_of};
 use image::source::AccessOptions;
@@ -19,7 +19,7 @@ use judge::RulebookSource;
 use layer::cache::ScanCache;
 use model::Environment;
 use model::document::{FileError, read_text, read_text_from};
-use model::{FailOn, ImagePath, Limits, StartChoice, conceal, counted, suggestion};
+use model::{FailOn, Gap, ImagePath, Limits, StartChoice, StartCommand, conceal, counted, suggestion};
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
@@ -142,11 +142,13 @@ impl ImagesPlan {
     ) -> Result<Self, CliError> {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
-        let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
+        let (launch, containers) = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
         // The last known value of a variable wins. An unknown value, which only a shell can compute, is ignored here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
-        let start = StartChoice { command: process.command, python: process.python, user: process.user };
+        let given = process.command.as_deref().map(|text| StartCommand::of_option("--command", text)).transpose();
+        let given = given.map_err(|why| CliError::Usage(format!("--command: {why}")))?;
+        let start = StartChoice { command: given.map(Ok), python: process.python, user: process.user };
         let command = if action == Action::Check { "check" } else { "inspect" };
         let run = ReportRun {
             command: command.to_owned(),
@@ -165,7 +167,10 @@ impl ImagesPlan {
             jobs,
             contacts: contacts.clone(),
             environment: variables.clone(),
-            start: start.clone(),
+            start: StartChoice {
+                command: start.command.clone().or_else(|| commands(&containers, &request.text)),
+                ..start.clone()
+            },
             ..request
         });
         let requests: Vec<_> = requests.collect();
@@ -325,8 +330,13 @@ fn is_stdin(image: &str) -> bool {
 
 /// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
 /// secrets.
-pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, CliError> {
+pub(super) fn launch(
+    files: &[PathBuf],
+    options: &[String],
+    limits: &Limits,
+) -> Result<(Vec<Setting>, Vec<FileContainers>), CliError> {
     let mut settings = Vec::new();
+    let mut containers = Vec::new();
     for path in files {
         let name = path.display().to_string();
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
@@ -341,6 +351,7 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         if count > MOST_VARIABLES {
             return Err(wrong(format!("it sets {count} variables, of which at most {MOST_VARIABLES} are read")));
         }
+        containers.push((name.clone(), read.containers));
         let shown = read.assignments.into_iter().filter(|given| is_shown(&given.name));
         settings.extend(shown.map(|given| given.in_launch(&name)));
     }
@@ -349,7 +360,15 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         let given = Assignment { name: name.to_owned(), value: Some(value.to_owned()), line: None };
         settings.push(given.in_launch("--env"));
     }
-    Ok(settings)
+    Ok((settings, containers))
+}
+
+/// A launch file and the containers that it starts.
+type FileContainers = (String, Vec<LaunchContainer>);
+
+/// The command that launch files give a container of an image; the last file that gives one counts.
+fn commands(files: &[FileContainers], reference: &str) -> Option<Result<StartCommand, Gap>> {
+    files.iter().rev().find_map(|(file, containers)| launch::choose(file, containers, reference))
 }
 
 /// Resolves `--dockerfile`. CI services identify files by their path in the repository, whose root must be the current

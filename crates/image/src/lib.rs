@@ -152,7 +152,7 @@ pub struct Image {
     pub summary: ImageSummary,
     /// The configuration, with the launch variables; `None` for an unpacked root file system of which nothing is given.
     pub config: Option<ImageConfig>,
-    /// The same without the launch variables.
+    /// The same without the launch variables and the command of a launch file.
     pub own_config: Option<ImageConfig>,
     /// The merged file system.
     pub rootfs: RootFs,
@@ -327,7 +327,8 @@ fn assemble(
         notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
     config.start = request.start.clone();
-    let own_config = (has_config || !request.start.is_empty()).then(|| config.clone());
+    let own_start = request.start.without_job();
+    let own_config = (has_config || !own_start.is_empty()).then(|| ImageConfig { start: own_start, ..config.clone() });
     config.environment.extend(request.environment.clone());
     config.unknown.variables.retain(|name, _| !request.environment.contains_key(name));
     let summary = ImageSummary {
@@ -341,7 +342,8 @@ fn assemble(
         empty_steps: plan.empty_steps,
         notes,
     };
-    let config = (own_config.is_some() || !request.environment.is_empty()).then_some(config);
+    let is_changed = !request.start.is_empty() || !request.environment.is_empty();
+    let config = (own_config.is_some() || is_changed).then_some(config);
     Ok(Image { summary, config, own_config, rootfs })
 }
 

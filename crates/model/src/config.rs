@@ -30,8 +30,8 @@ pub struct ImageConfig {
 /// The start of a container as a user describes it, where it is not the image's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StartChoice {
-    /// A shell command that is run in place of the image's entrypoint and command.
-    pub command: Option<String>,
+    /// What is run in place of the image's entrypoint and command, or why a launch file leaves that unknown.
+    pub command: Option<Result<StartCommand, Gap>>,
     /// Path of the Python that runs, whatever the command calls.
     pub python: Option<String>,
     /// The user, as `NAME` or `UID`, each with `:GROUP` or without.
@@ -42,6 +42,54 @@ impl StartChoice {
     /// Returns true if everything is the image's own.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The same without the command of a launch file.
+    #[must_use]
+    pub fn without_job(&self) -> Self {
+        let is_own = |command: &Result<StartCommand, Gap>| command.as_ref().is_ok_and(|command| !command.is_of_job);
+        Self { command: self.command.clone().filter(is_own), ..self.clone() }
+    }
+}
+
+/// A command in place of an image's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartCommand {
+    /// The option or the file that names it.
+    pub from: String,
+    /// What replaces the entrypoint; `None` keeps it.
+    pub entrypoint: Option<Vec<String>>,
+    /// What replaces the command; `None` keeps it.
+    pub arguments: Option<Vec<String>>,
+    /// What replaces the working directory.
+    pub directory: Option<String>,
+    /// True if a launch file names it: `${NAME}` stands for what only the job knows.
+    pub is_of_job: bool,
+}
+
+impl StartCommand {
+    /// The command of an option: words in the form of a JSON array, or otherwise a text that a shell reads.
+    ///
+    /// # Errors
+    /// The text begins with `[` and ends with `]`, and is not an array of words.
+    pub fn of_option(from: &str, text: &str) -> Result<Self, String> {
+        let is_array = text.trim_start().starts_with('[') && text.trim_end().ends_with(']');
+        let is_test = text.trim_start().starts_with("[ ") || text.trim_start().starts_with("[[");
+        let words = if is_array && !is_test {
+            serde_json::from_str::<Vec<String>>(text).map_err(|error| format!("not an array of words: {error}"))?
+        } else {
+            vec!["/bin/sh".to_owned(), "-c".to_owned(), text.to_owned()]
+        };
+        if words.is_empty() {
+            return Err("an array without words names no program".to_owned());
+        }
+        Ok(Self {
+            from: from.to_owned(),
+            entrypoint: Some(words),
+            arguments: Some(Vec::new()),
+            directory: None,
+            is_of_job: false,
+        })
     }
 }
 

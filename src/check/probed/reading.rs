@@ -30,7 +30,8 @@ impl<'scope> ImageReading<'scope> {
         let why = |why: String| Some(Gap::new(why));
         match self.images().as_deref() {
             Ok([Image { config: Some(config), .. }]) if config.start.command.is_some() => {
-                why("--command replaces it in the job".to_owned())
+                let from = config.start.command.iter().flatten().map(|command| command.from.clone()).next();
+                why(format!("{} replaces it in the job", from.as_deref().unwrap_or("another command")))
             }
             Ok([Image { config: Some(config), rootfs, .. }]) => match handover(rootfs, config, python) {
                 Ok(_) | Err(NoHandover::StartsNothing) => None,

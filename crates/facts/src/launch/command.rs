@@ -92,7 +92,7 @@ impl Shell {
     pub(super) fn finish(mut self) -> Launch {
         let mut seen = BTreeSet::new();
         self.handed.retain(|given| seen.insert((given.name.clone(), given.value.clone(), given.line)));
-        Launch { assignments: self.handed, notes: self.notes }
+        Launch { assignments: self.handed, notes: self.notes, ..Launch::default() }
     }
 
     fn command(&mut self, command: &ShellCommand, depth: usize) {

@@ -8,7 +8,7 @@ use model::size;
 
 use super::command::{job_script, of_words};
 use super::lines::is_name;
-use super::{Assignment, Launch};
+use super::{Assignment, Launch, workload};
 
 /// Keys whose values are variables: a list of `{name: NAME, value: VALUE}` or `NAME=VALUE`, or a map.
 const VARIABLES: &[&str] = &["env", "environment", "envs", "env_vars", "envVars", "environment_variables"];
@@ -43,10 +43,13 @@ pub(super) fn is_manifest(name: &str, text: &str) -> bool {
 /// Returns the variables of all containers, in document order.
 pub(super) fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     let mut found = ManifestVariables { lines: lines_of_names(text), ..ManifestVariables::default() };
+    let mut containers = Vec::new();
     for document in documents(name, text)? {
         found.walk(&document);
+        containers.extend(workload::containers(&document));
     }
-    found.resolve().map_err(|why| Document { name, text }.mistake_of("kind", why))
+    let launch = found.resolve().map_err(|why| Document { name, text }.mistake_of("kind", why))?;
+    Ok(Launch { containers, ..launch })
 }
 
 fn documents(name: &str, text: &str) -> Result<Vec<YamlNode>, DocumentError> {
@@ -297,7 +300,7 @@ impl ManifestVariables<'_> {
         // Of a repeated key, the first counts.
         let mut keys = BTreeMap::new();
         all.for_each(|(map, given)| _ = keys.entry((map, given.name.as_str())).or_insert(given));
-        let mut launch = Launch { assignments: Vec::new(), notes: self.notes };
+        let mut launch = Launch { notes: self.notes, ..Launch::default() };
         let absent = |kind: &str, name: &str| {
             format!("the variables of the {kind} '{name}' are unknown: the file does not hold it")
         };

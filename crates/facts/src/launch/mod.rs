@@ -1,17 +1,22 @@
-//! Variables that a job sets for its processes, read from its launch files. Nothing in them is executed.
+//! What a job sets for its processes, and the containers that it starts, read from its launch files. Nothing in them is
+//! executed.
 //!
 //! The name and the content determine the kind of file: a YAML or JSON document, a file of `NAME=VALUE` lines, or otherwise a
 //! shell script, such as a Slurm batch script. A value that a shell would compute is unknown.
 
 mod command;
+mod container;
 mod lines;
 mod manifest;
 mod shell;
+mod step;
+mod workload;
 
 use model::document::{Document, DocumentError};
 use model::{Site, conceal};
 
 pub use command::script;
+pub use container::{LaunchContainer, choose};
 pub use lines::lines;
 
 /// What a launch file sets.
@@ -21,6 +26,8 @@ pub struct Launch {
     pub assignments: Vec<Assignment>,
     /// Notes for the reader about variables that the file does not hold.
     pub notes: Vec<String>,
+    /// The containers that the file starts.
+    pub containers: Vec<LaunchContainer>,
 }
 
 /// A variable that a launch file sets.
@@ -62,14 +69,15 @@ pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
     let mut launch = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
         manifest::read(name, text)?
     } else if lines::is_list(text) {
-        Launch { assignments: lines(text), notes: Vec::new() }
+        Launch { assignments: lines(text), ..Launch::default() }
     } else {
-        command::job_script(text).map_err(|why| Document { name, text }.mistake_of("", why))?
+        let launch = command::job_script(text).map_err(|why| Document { name, text }.mistake_of("", why))?;
+        Launch { containers: step::containers(text), ..launch }
     };
     for note in &mut launch.notes {
         *note = conceal(note).into_owned();
     }
-    if launch.assignments.is_empty() && launch.notes.is_empty() {
+    if launch.assignments.is_empty() && launch.notes.is_empty() && launch.containers.is_empty() {
         launch.notes.push("it sets no variable".to_owned());
     }
     Ok(launch)

@@ -265,3 +265,115 @@ fn scripts_and_documents_in_texts_are_bounded() {
     assert_eq!(read("job.yaml", &texts(20)).unwrap().assignments.len(), 20);
     assert_eq!(read("job.yaml", &texts(21)).unwrap_err().what, "of the values of runtimeEnvYAML, at most 20 are read");
 }
+
+/// The command that a file gives a container of the image `team/train:1`: its words, with `|` between what replaces the
+/// entrypoint and what replaces the command.
+fn command_of(name: &str, text: &str) -> String {
+    let launch = read(name, text).unwrap();
+    let words = |words: Option<Vec<String>>| words.map_or("own".to_owned(), |words| words.join(" "));
+    match choose(name, &launch.containers, "docker:team/train:1") {
+        None => "none".to_owned(),
+        Some(Err(gap)) => gap.why,
+        Some(Ok(command)) => {
+            let directory = command.directory.map(|directory| format!(" in {directory}")).unwrap_or_default();
+            format!("{} | {}{directory}", words(command.entrypoint), words(command.arguments))
+        }
+    }
+}
+
+#[test]
+fn the_command_of_a_pod_replaces_that_of_the_image() {
+    let pod = |containers: &str| {
+        command_of(
+            "job.yaml",
+            &format!(
+                "apiVersion: v1\nkind: Pod\nspec:\n  initContainers: [{{command: [sh]}}]\n  containers: {containers}\n"
+            ),
+        )
+    };
+    assert_eq!(pod("[{command: [torchrun, a.py], args: [--x], workingDir: /w}]"), "torchrun a.py | --x in /w");
+    assert_eq!(pod("[{command: [torchrun, a.py]}]"), "torchrun a.py | ");
+    assert_eq!(pod("[{args: [a.py]}]"), "own | a.py");
+    assert_eq!(pod("[{name: x}]"), "none");
+    let expanded = "[{args: [$(A), \"$$(A)\", \"--b=$(B)\", \"echo $(date) $(A)\"], env: [{name: A, value: x}, {name: B, valueFrom: {}}]}]";
+    assert_eq!(pod(expanded), "own | x $(A) --b=${B} echo $(date) x");
+    let several = "job.yaml starts containers with 2 different commands";
+    assert_eq!(pod("[{command: [a]}, {command: [b]}]"), several);
+    assert_eq!(pod("[{command: [a]}, {name: own}]"), several);
+    assert_eq!(pod("[{command: [a]}, {command: [a]}]"), "a | ");
+    assert_eq!(pod("[{command: [a]}, {command: [b], image: team/train:1}]"), "b | ");
+    assert_eq!(pod("[{command: [a]}, {command: [b], resources: {limits: {nvidia.com/gpu: 8}}}]"), "b | ");
+    let template = "apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  mpiReplicaSpecs:\n    Launcher: {template: {spec: {containers: [{command: [mpirun, a]}]}}}\n    Worker: {template: {spec: {containers: [{name: w, resources: {limits: {nvidia.com/gpu: 8}}}]}}}\n";
+    assert_eq!(command_of("job.yaml", template), "mpirun a | ");
+}
+
+#[test]
+fn the_command_of_a_service_or_a_task_replaces_that_of_the_image() {
+    for (text, expected) in [
+        ("services: {train: {command: python -m x 'a b'}}", "own | python -m x a b"),
+        ("services: {train: {entrypoint: /run.sh, working_dir: /w}}", "/run.sh |  in /w"),
+        ("services: {train: {command: [sh, -c, \"echo $$A $B\"]}}", "own | sh -c echo $A ${B}"),
+        ("services: {db: {command: postgres}, train: {command: python a.py, gpus: all}}", "own | python a.py"),
+        (
+            "services: {db: {command: postgres}, train: {command: python a.py, image: team/train:1}}",
+            "own | python a.py",
+        ),
+        (
+            "services: {db: {command: postgres}, train: {command: a}}",
+            "job.yaml starts containers with 2 different commands",
+        ),
+        (
+            "resources: {image_id: docker:team/train:1}\nsetup: pip install x\nrun: |\n  cd /w\n  torchrun a.py\n",
+            "/bin/bash -c pip install x\ncd /w\ntorchrun a.py\n | ",
+        ),
+        ("type: task\ncommands: [cd /w, python a.py]\n", "/bin/bash -c cd /w\npython a.py | "),
+        ("NCCL_DEBUG: INFO\n", "none"),
+    ] {
+        assert_eq!(command_of("job.yaml", text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_command_of_a_step_replaces_that_of_the_image() {
+    for (script, expected) in [
+        (
+            "srun -N 2 --container-image=t.sqsh --container-workdir /w /opt/v/bin/torchrun a.py",
+            "/opt/v/bin/torchrun a.py |  in /w",
+        ),
+        (
+            "IMG=t.sqsh\nCMD=\"torchrun a.py\"\nsrun --container-image=$IMG $CMD --nodes=$N",
+            "torchrun a.py --nodes=${N} | ",
+        ),
+        (
+            "srun --container-image t bash -c \"cd /w; torchrun --nnodes=$SLURM_NNODES a.py\"",
+            "bash -c cd /w; torchrun --nnodes=${SLURM_NNODES} a.py | ",
+        ),
+        ("srun --container-image=t bash <<E\ntorchrun a.py\nE\n", "bash -c torchrun a.py\n | "),
+        (
+            "#SBATCH --container-image=t\ntorchrun a.py",
+            "/bin/bash -c #!/bin/bash\n#SBATCH --container-image=t\ntorchrun a.py | ",
+        ),
+        ("srun apptainer exec --nv -B /d:/d t.sif python3 a.py", "python3 a.py | "),
+        ("mpirun -np 8 singularity exec --nv t.sif python3 a.py", "python3 a.py | "),
+        ("apptainer run --nv t.sif a.py", "own | a.py"),
+        ("apptainer run --nv t.sif", "none"),
+        ("docker run --rm --gpus all -v a:b -w /w team/train:1 python a.py", "own | python a.py in /w"),
+        ("docker run --entrypoint python team/train:1 a.py", "python | a.py"),
+        (
+            "srun --container-image=t nvidia-smi\nsrun --container-image=t python prep.py\nsrun --container-image=t torchrun a.py",
+            "torchrun a.py | ",
+        ),
+        (
+            "srun --container-image=t python a.py\nsrun --container-image=u python b.py",
+            "job.sh starts containers with 2 different commands",
+        ),
+        (
+            "if [ $X ]; then srun --container-image=t a; else srun --container-image=t b; fi",
+            "job.sh starts containers with 2 different commands",
+        ),
+        ("srun torchrun a.py", "none"),
+        ("docker build . && docker pull x", "none"),
+    ] {
+        assert_eq!(command_of("job.sh", &format!("#!/bin/bash\n{script}")), expected, "{script}");
+    }
+}

@@ -8,6 +8,7 @@ mod call;
 mod gap;
 mod handover;
 mod interpreter;
+mod job;
 mod produce;
 mod runner;
 mod state;
@@ -71,19 +72,23 @@ impl ImageStart {
     /// Follows the image's command.
     pub(super) fn of(rootfs: &RootFs, config: Option<&ImageConfig>) -> Self {
         let initial = ProcessState::initial(rootfs, config);
+        let chosen = config.and_then(|config| config.start.command.as_ref());
         let words = words(config);
         let platform = config.and_then(|config| config.platform.as_ref());
         let mut runner = Runner::new(rootfs, initial.user.clone(), platform);
-        let shell = initial.shell();
-        let fields: Vec<Field> = words.iter().cloned().map(Ok).collect();
-        let place = if config.is_some_and(|config| config.start.command.is_some()) {
-            "--command"
-        } else {
-            "the image's command"
+        let mut shell = initial.shell();
+        let fields = match chosen {
+            Some(Ok(command)) if command.is_of_job => job::fields(command, &words, &mut shell),
+            _ => words.iter().cloned().map(Ok).collect::<Vec<Field>>(),
+        };
+        let place = match chosen {
+            Some(Ok(command)) => &*command.from,
+            _ => "the image's command",
         };
         let start = Start { words: &fields, has_input: false, place: place.to_owned() };
-        let refused = of_command(&runner, &words, &shell);
+        let refused = of_command(&runner, fields.first(), &shell);
         let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {
+            _ if matches!(chosen, Some(Err(_))) => chosen.cloned().map_or(Ok(None), |chosen| chosen.map(|_| None)),
             _ if refused.is_some() => Ok(None),
             Some(length) => Err(Gap::new(format!(
                 "a word of the command has {length} bytes, and Linux starts no process with one of {LONGEST_WORD}"
@@ -156,7 +161,8 @@ impl ImageStart {
             self.call = Some(PythonCall::plain(program, state));
             return;
         }
-        let python = find(rootfs, &state, "python").or_else(|| find(rootfs, &state, "python3"));
+        let python = self.fault.as_ref().and_then(|fault| beside(rootfs, &state, fault));
+        let python = python.or_else(|| ["python", "python3"].iter().find_map(|name| find(rootfs, &state, name)));
         let Some(python) = python else {
             self.gap = gap.filter(|_| !is_program);
             return;
@@ -164,11 +170,17 @@ impl ImageStart {
         let state = if let Some(gap) = &gap {
             state.unknown(gap)
         } else {
-            self.assumed.push(format!("the job runs {python}, the first Python in PATH: {why}"));
+            let which = if self.is_first(rootfs, &state, &python) { ", the first Python in PATH" } else { "" };
+            self.assumed.push(format!("the job runs {python}{which}: {why}"));
             state
         };
         self.gap = gap;
         self.call = Some(PythonCall::plain(python, state));
+    }
+
+    fn is_first(&self, rootfs: &RootFs, state: &ProcessState, python: &ImagePath) -> bool {
+        let first = ["python", "python3"].iter().find_map(|name| find(rootfs, state, name));
+        self.fault.is_none() || first.as_ref() == Some(python)
     }
 
     fn why_nothing(&self, config: Option<&ImageConfig>) -> String {
@@ -187,10 +199,13 @@ impl ImageStart {
 /// The words of the command.
 fn words(config: Option<&ImageConfig>) -> Vec<String> {
     let Some(config) = config else { return Vec::new() };
-    match &config.start.command {
-        Some(command) => vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],
-        None => config.entrypoint.iter().chain(&config.command).cloned().collect(),
-    }
+    let (entrypoint, arguments) = match &config.start.command {
+        Some(Ok(command)) => (command.entrypoint.as_ref(), command.arguments.as_ref()),
+        Some(Err(_)) => return Vec::new(),
+        None => (None, None),
+    };
+    let arguments = arguments.unwrap_or(&config.command);
+    entrypoint.unwrap_or(&config.entrypoint).iter().chain(arguments).cloned().collect()
 }
 
 /// The file of a Python in `PATH` that the user may execute. Python 2 is excluded because no current torch runs on it.
@@ -200,13 +215,23 @@ fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePat
     state.find(command, |path| is_current(path) && may_execute(rootfs, &state.user, path) != Ok(false))
 }
 
+/// The Python beside a program that does not start, or beside the one that may be meant.
+fn beside(rootfs: &RootFs, state: &ProcessState, fault: &StartFault) -> Option<ImagePath> {
+    let near = fault.near.as_ref().filter(|near| near.starts_with('/')).map(|near| ImagePath::from(near.as_str()));
+    let folders = [near, fault.file.clone()].into_iter().flatten().map(|path| path.parent());
+    folders.flat_map(|folder| [folder.join(b"python"), folder.join(b"python3")]).find_map(|path| {
+        let path = path.to_string();
+        find(rootfs, state, &path)
+    })
+}
+
 /// True for a name of Python.
 fn names_python(word: &str) -> bool {
     word.rsplit('/').next().is_some_and(is_python)
 }
 
 /// True for a program that waits for a command of its user.
-fn is_idle(path: &ImagePath) -> bool {
+pub(super) fn is_idle(path: &ImagePath) -> bool {
     std::str::from_utf8(path.file_name()).is_ok_and(|name| is_among(name, IDLE))
 }
 

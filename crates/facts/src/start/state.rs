@@ -45,7 +45,7 @@ impl ProcessState {
             (None, None) => Ok(ContainerUser::find(rootfs, config.map_or("", |config| &config.user))),
         };
         Self {
-            directory: ImagePath::from(config.map_or("", |config| config.working_directory.as_str())),
+            directory: ImagePath::from(config.map_or("", directory)),
             user,
             variables,
             origins: BTreeMap::new(),
@@ -125,6 +125,12 @@ impl ProcessState {
         let path = self.known("PATH").unwrap_or(DEFAULT_PATH);
         path.split(':').map(|folder| ImagePath::from(folder).join(command.as_bytes())).find(is_usable)
     }
+}
+
+/// The working directory, as stated by the configuration or for this check.
+fn directory(config: &ImageConfig) -> &str {
+    let chosen = config.start.command.as_ref().and_then(|command| command.as_ref().ok()?.directory.as_deref());
+    chosen.unwrap_or(&config.working_directory)
 }
 
 /// A line of a script, or of a command in the configuration.

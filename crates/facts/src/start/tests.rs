@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::tests::synthetic::{file, layer, text_or_link};
 use layer::scan::LayerScan;
-use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice};
+use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice, StartCommand};
 
 use super::*;
 
@@ -240,7 +240,7 @@ fn a_word_that_linux_refuses_is_not_followed() {
 #[test]
 fn a_choice_settles_what_is_unknown() {
     let choice = |command: Option<&str>, python: Option<&str>| StartChoice {
-        command: command.map(str::to_owned),
+        command: command.map(|text| Ok(StartCommand::of_option("--command", text).unwrap())),
         python: python.map(str::to_owned),
         user: Some("user".to_owned()),
     };
@@ -454,4 +454,48 @@ fn what_is_the_matter_with_a_program_is_named() {
             assert_eq!((fault.kind.name(), &*fault.cause, fault.absent), (kind, cause, absent), "{words:?}");
         }
     }
+}
+
+#[test]
+fn a_job_may_set_what_its_command_expands() {
+    let called = |words: &[&str]| {
+        let entrypoint = words.iter().map(|word| (*word).to_owned()).collect();
+        let command = StartCommand {
+            from: "job.sh".to_owned(),
+            entrypoint: Some(entrypoint),
+            arguments: Some(Vec::new()),
+            directory: Some("/w".to_owned()),
+            is_of_job: true,
+        };
+        let start = StartChoice { command: Some(Ok(command)), ..StartChoice::default() };
+        called(VENV, &ImageConfig { start, ..config(&[("PATH", "/opt/venv/bin:/usr/bin")], &["server"], &[]) })
+    };
+    assert_eq!(called(&["torchrun", "--nnodes=${N}", "a.py"]), "/opt/venv/bin/python /w/a.py");
+    assert_eq!(called(&["python3", "a.py"]), "/usr/bin/python3 /w/a.py");
+    assert_eq!(
+        called(&["bash", "-c", "cd /app; torchrun --nnodes $N --x=${SLURM_Y} a.py"]),
+        "/opt/venv/bin/python /app/a.py"
+    );
+    assert_eq!(
+        called(&["bash", "-lc", "if [ -n \"$DEBUG\" ]; then exec python3 a.py; else exec python a.py; fi"]),
+        "unknown: job.sh, line 1: only a shell can determine which branch is run"
+    );
+    assert_eq!(called(&["${PYTHON}", "a.py"]), "unknown: job.sh: only a shell can determine which program is started");
+    assert_eq!(called(&["python", "${SCRIPT}"]), "unknown: job.sh does not set SCRIPT");
+}
+
+#[test]
+fn a_command_of_words_needs_no_shell() {
+    let start = |text: &str| StartChoice {
+        command: Some(Ok(StartCommand::of_option("--command", text).unwrap())),
+        ..StartChoice::default()
+    };
+    let files = [("usr/bin/sh", "-> none"), ("bin", "-> usr/bin")];
+    let config = config(&[("PATH", "/usr/bin")], &["server"], &[]);
+    let of = |text: &str| called(&files, &ImageConfig { start: start(text), ..config.clone() });
+    assert_eq!(of("[\"python3\", \"a.py\"]"), "/usr/bin/python3 /app/a.py");
+    assert_eq!(of("python3 a.py"), "fails: exec: \"/bin/sh\": stat /bin/sh: no such file or directory");
+    assert!(StartCommand::of_option("--command", "[\"python3\", 5]").is_err());
+    assert!(StartCommand::of_option("--command", "[]").is_err());
+    assert!(StartCommand::of_option("--command", "[ -f x ] && [ -f y ]").is_ok());
 }

@@ -3,7 +3,7 @@
 
 use model::{Found, ImagePath, is_among, printable};
 use rootfs::{FileAccess, Refusal};
-use shell::{ShellGap, ShellState};
+use shell::{Field, ShellGap, ShellState};
 
 use super::super::state::DEFAULT_PATH;
 use super::super::user::ContainerUser;
@@ -125,8 +125,8 @@ pub(super) fn find(runner: &Runner<'_>, called: &str, state: &ShellState) -> Res
 }
 
 /// What an engine says of the first word of a command; `None` if it is executed, or that is unknown.
-pub(crate) fn of_command(runner: &Runner<'_>, words: &[String], state: &ShellState) -> Option<StartFault> {
-    let first = words.first()?;
+pub(crate) fn of_command(runner: &Runner<'_>, first: Option<&Field>, state: &ShellState) -> Option<StartFault> {
+    let first = first?.as_deref().ok()?;
     let is_found = runner.locate(first, state).ok()?.is_some();
     Some(find(runner, first, state).ok()??.of_engine(is_found))
 }
@@ -168,8 +168,10 @@ fn of_path(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &ShellSta
     }
     if !runner.rootfs.exists(path) {
         let base = |program: &str| program.rsplit('/').next().unwrap_or_default().to_owned();
-        let is_same =
-            |near: &String| base(near) == base(called) || (is_python(&base(called)) && is_python(&base(near)));
+        let is_same = |near: &String| {
+            let is_beside = ImagePath::from(near.as_str()).parent() == path.parent();
+            is_beside || base(near) == base(called) || (is_python(&base(called)) && is_python(&base(near)))
+        };
         let near = near::find(runner, called, state).filter(is_same);
         let found = near.iter().map(|near| format!("; the image has {near}")).collect::<String>();
         return StartFault { near, ..fault(FaultKind::Missing, format!("the image has no {path}{found}")) };

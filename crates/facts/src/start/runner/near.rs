@@ -7,10 +7,18 @@ use super::super::state::DEFAULT_PATH;
 use super::Runner;
 use super::lookup::is_python;
 
-/// A program that may be meant: one with this name in an environment that has torch, else a name in `PATH`, else a program
+/// A program that may be meant: one with a similar path, else one with this name in an environment that has torch, else a name in `PATH`, else a program
 /// with this name elsewhere.
 pub(super) fn find(runner: &Runner<'_>, called: &str, state: &ShellState) -> Option<String> {
-    let name = called.rsplit('/').next().unwrap_or_default();
+    let (folder, name) = called.rsplit_once('/').unwrap_or(("", called));
+    if called.contains('/') {
+        let folder = ImagePath::from(state.directory.clone().ok()?.as_str()).join(folder.as_bytes());
+        let names = runner.rootfs.names(&folder).filter(|name| runner.may_execute(&folder.join(name)) == Ok(true));
+        let names = names.filter_map(|name| std::str::from_utf8(name).ok());
+        if let Some(near) = similar(name, names) {
+            return Some(folder.join(near.as_bytes()).to_string());
+        }
+    }
     let path = state.text("PATH").ok().filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned());
     let folders: Vec<ImagePath> = path.split(':').map(ImagePath::from).collect();
     let elsewhere = elsewhere(runner, name, &folders);
@@ -34,9 +42,14 @@ fn in_path(runner: &Runner<'_>, name: &str, folders: &[ImagePath]) -> Option<Str
         _ if names.contains(&name) => Some(name),
         _ if is_python(name) => python().or_else(|| names.iter().copied().find(|name| is_python(name))),
         "torchrun" => return python().map(|python| format!("{python} -m torch.distributed.run")),
-        _ => nearest(name, names.iter().copied()),
+        _ => similar(name, names.iter().copied()),
     };
     near.map(ToOwned::to_owned)
+}
+
+/// A similar name. Those of three letters, such as zsh and sh, are similar by chance.
+fn similar<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    nearest(name, names).filter(|_| name.len() > 3)
 }
 
 /// The programs of this name outside of `PATH`, in environments of Python first.
