@@ -203,6 +203,9 @@ keys! {
     START_USER "start.user" String, "Number of the user that this Python runs as";
     START_ASSUMED "start.assumed" Vec<String>, "What was assumed about the process because neither the image nor an option states it";
     START_REFUSED "start.refused" String, "What a container engine or a shell says of a program that it cannot execute";
+    START_LAUNCHER "start.launcher" ImagePath, "The script that starts this Python for each worker, such as torchrun";
+    START_ACTIVATED "start.activated" ImagePath, "The Python of the active environment, which is first in PATH, where the launcher belongs to another one that lacks its packages";
+    START_LEFT_OUT "start.left_out" Vec<String>, "Packages of the active environment that the launcher's Python does not import";
     START_FAULT "start.fault" String, "What is the matter with that program: not-in-path, missing, link, interpreter, mode, folder, machine or format";
     START_CAUSE "start.cause" String, "What is the matter with that program, as a part of a sentence";
     START_PROGRAM "start.program" String, "The word by which that program is called";

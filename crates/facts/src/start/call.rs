@@ -13,6 +13,8 @@ pub(crate) struct PythonCall {
     pub(crate) flags: PythonFlags,
     /// What it runs.
     pub(crate) target: PythonTarget,
+    /// The script that starts it for each worker, such as torchrun.
+    pub(crate) launcher: Option<ImagePath>,
     /// The state that it inherits.
     pub(crate) state: ProcessState,
 }
@@ -52,7 +54,7 @@ pub(crate) enum PythonTarget {
 impl PythonCall {
     /// A call without options by a process of this state.
     pub(crate) fn plain(program: ImagePath, state: ProcessState) -> Self {
-        Self { program, flags: PythonFlags::default(), target: PythonTarget::Unstated, state }
+        Self { program, flags: PythonFlags::default(), target: PythonTarget::Unstated, launcher: None, state }
     }
 
     /// The same call of another interpreter.

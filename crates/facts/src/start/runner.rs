@@ -185,9 +185,9 @@ impl<'a> Runner<'a> {
             return Ok(None);
         }
         let arguments = arguments(rest, &state.directory)?;
-        let arguments = match self.launcher(rest, &arguments, state) {
-            Some(launched) => launched?,
-            None => arguments,
+        let (arguments, launcher) = match (self.launcher(rest, &arguments, state), arguments.target.clone()) {
+            (Some(launched), PythonTarget::Script(launcher)) => (launched?, Some(launcher)),
+            _ => (arguments, None),
         };
         if let Some(words) = &arguments.program {
             return self.rest(start, state, words);
@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
         }
         let process = self.process(state)?;
         let PythonArguments { flags, target, .. } = arguments;
-        let call = PythonCall { program: path.clone(), flags, target, state: process };
+        let call = PythonCall { program: path.clone(), flags, target, launcher, state: process };
         Ok(Some(self.mark(Started::Python(Box::new(call)))))
     }
 

@@ -4,6 +4,7 @@ use crate::tests::synthetic::{file, layer, text_or_link};
 use layer::scan::LayerScan;
 use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice, StartCommand};
 
+use super::super::{FactInputs, Facts, key};
 use super::*;
 
 /// An image of programs (`elf`), symbolic links (`-> TARGET`), folders (`/`) and scripts.
@@ -498,4 +499,32 @@ fn a_command_of_words_needs_no_shell() {
     assert!(StartCommand::of_option("--command", "[\"python3\", 5]").is_err());
     assert!(StartCommand::of_option("--command", "[]").is_err());
     assert!(StartCommand::of_option("--command", "[ -f x ] && [ -f y ]").is_ok());
+}
+
+#[test]
+fn a_launcher_of_another_python_than_the_active_one_leaves_packages_out() {
+    let base = [
+        ("usr/lib/python3.11/os.py", "#"),
+        ("usr/local/bin/torchrun", "#!/usr/bin/python3\nfrom torch.distributed.run import main\n"),
+        ("usr/local/lib/python3.11/dist-packages/torch/__init__.py", "#"),
+        ("opt/venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = true\n"),
+        ("opt/venv/bin/python", "-> /usr/bin/python3"),
+        ("opt/venv/lib/python3.11/site-packages/pip-25.0.dist-info/METADATA", "#"),
+    ];
+    let project = [("opt/venv/lib/python3.11/site-packages/project-1.0.dist-info/METADATA", "#")];
+    let own = [("opt/venv/bin/torchrun", "#!/opt/venv/bin/python\nfrom torch.distributed.run import main\n")];
+    let path = "/opt/venv/bin:/usr/local/bin:/usr/bin";
+    let environment = [("VIRTUAL_ENV", "/opt/venv"), ("PATH", path)];
+    let left_out = |files: &[&[(&str, &str)]], environment: &[(&str, &str)], command: &[&str]| {
+        let config = config(environment, &[], command);
+        let rootfs = image(&files.concat());
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
+        facts.get(key::START_LEFT_OUT).value().cloned()
+    };
+    let run = &["torchrun", "a.py"];
+    assert_eq!(left_out(&[&base, &project], &environment, run), Some(vec!["project".to_owned()]));
+    assert_eq!(left_out(&[&base], &environment, run), None);
+    assert_eq!(left_out(&[&base, &project, &own], &environment, run), None);
+    assert_eq!(left_out(&[&base, &project], &[("PATH", path)], run), None);
+    assert_eq!(left_out(&[&base, &project], &environment, &["python", "-m", "torch.distributed.run", "a.py"]), None);
 }

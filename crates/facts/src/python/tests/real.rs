@@ -129,6 +129,12 @@ impl PathTrial {
             origins: BTreeMap::new(),
             gap: None,
         };
-        PythonCall { program: path(&self.program), flags: self.flags, target: self.target.clone(), state }
+        PythonCall {
+            program: path(&self.program),
+            flags: self.flags,
+            target: self.target.clone(),
+            launcher: None,
+            state,
+        }
     }
 }

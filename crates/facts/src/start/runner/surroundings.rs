@@ -3,9 +3,11 @@
 use model::{ImagePath, is_among};
 use shell::{Field, FileKind, ProgramCall, ShellGap, ShellSource, ShellState, Surroundings};
 
+use super::super::is_idle;
 use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
 
-/// Words that a shell may know itself, whichever it is.
+/// Words that a shell may know itself, whichever it is. Where they are not found, as where a program that does nothing of
+/// interest is not, the script is taken to go on.
 const OF_SHELLS: &str = "command builtin type source let local declare typeset shopt alias unalias kill times caller \
     compgen compopt dirs fc logout suspend coproc select time function [[ (( enable help popd pushd history jobs bind \
     ulimit umask getopts hash wait exec eval test [ mapfile readarray chdir print whence setopt";
@@ -80,7 +82,7 @@ impl Surroundings for Runner<'_> {
         let (file, line) = &call.place;
         let place = format!("{file}, line {line}");
         if let Some(Ok(name)) = call.words.first()
-            && is_among(name, OF_SHELLS)
+            && (is_among(name, OF_SHELLS) || is_idle(&ImagePath::from(name.as_str())))
             && self.locate(name, state)?.is_none()
         {
             return Ok(None);
