@@ -198,6 +198,7 @@ keys! {
     IMAGE_LABELS "image.labels" BTreeMap<String, String>, "Labels of the image";
     IMAGE_ENV "image.env" BTreeMap<String, String>, "Environment variables relevant to this check, from the image and, with priority, from the launch; values of other variables are not shown";
     IMAGE_OTHER_ENV "image.other_env" Vec<String>, "Names of all other environment variables";
+    IMAGE_ROCM "image.rocm" String, "What shows that the image is made for GPUs of AMD";
     START_COMMAND "start.command" String, "The command that the container starts: the image's entrypoint and command, or --command";
     START_PYTHON "start.python" ImagePath, "The Python that the command starts, or the first one in PATH where start.assumed says so";
     START_USER "start.user" String, "Number of the user that this Python runs as";
@@ -229,6 +230,10 @@ keys! {
     TORCH_PATH "torch.path" ImagePath, "The torch package that this check covers: the one that Python imports";
     TORCH_SHADOW "torch.shadow" String, "What `import torch` imports instead of PyTorch, and the PyTorch that it hides, if any";
     TORCH_NOT_IMPORTED "torch.not_imported" Vec<String>, "Torch packages of the image, if its Python imports none of them: they belong to other interpreters or environments";
+    TORCH_OTHER_PYTHON "torch.other_python" ImagePath, "The Python that imports a torch of the image, if that which the image starts imports none";
+    TORCH_OTHER_HOME "torch.other_home" ImagePath, "The home directory that a torch of the image is installed in, for its user alone, if Python imports none";
+    TORCH_OTHER_VENV "torch.other_venv" ImagePath, "The virtual environment of the Python that imports no torch, if it can be made again with one that does";
+    TORCH_VENDOR "torch.vendor" String, "The vendor whose GPUs torch is built for, other than NVIDIA";
     TORCH_UNREADABLE "torch.unreadable" String, "Why the image's user cannot import torch although it is installed: the file or directory whose mode refuses it, with mode, owner and user";
     TORCH_VERSION "torch.version" Version, "torch.__version__";
     TORCH_GIT_VERSION "torch.git_version" String, "torch.version.git_version: the commit that torch was built from";

@@ -34,6 +34,10 @@ pub(crate) struct Installation {
     pub(crate) shadow: Option<(ImagePath, Option<ImagePath>)>,
     /// Packages of other interpreters, if the image's Python imports no torch.
     pub(crate) elsewhere: Vec<ImagePath>,
+    /// The interpreter that imports one of them.
+    other_python: Option<ImagePath>,
+    /// The environment of the image's Python, which that interpreter can make again.
+    other_venv: Option<ImagePath>,
     /// The torch that would be imported if the user could read it, and why the user cannot.
     pub(crate) unreadable: Option<String>,
     /// Python's message, if the import fails before any library is opened.
@@ -49,6 +53,8 @@ impl Installation {
             imported_as: None,
             shadow: None,
             elsewhere: Vec::new(),
+            other_python: None,
+            other_venv: None,
             unreadable: None,
             failure: None,
         }
@@ -89,6 +95,14 @@ impl Installation {
             Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
             _ => Fact::from(Some(elsewhere).filter(|paths| !paths.is_empty())),
         };
+        let home = elsewhere.clone().and_then(|_, _| {
+            let mut homes = self.all.iter().filter_map(|(package, site)| Some((home_of(package)?, site.clone())));
+            homes.next().map_or(Fact::Absent, |(home, site)| Fact::seen(home, [site]))
+        });
+        let if_elsewhere = |path: &Option<ImagePath>| elsewhere.clone().and_then(|_, _| path.clone().into());
+        facts.insert(key::TORCH_OTHER_HOME, home);
+        facts.insert(key::TORCH_OTHER_PYTHON, if_elsewhere(&self.other_python));
+        facts.insert(key::TORCH_OTHER_VENV, if_elsewhere(&self.other_venv));
         facts.insert(key::TORCH_NOT_IMPORTED, elsewhere);
     }
 
@@ -145,6 +159,11 @@ impl Installation {
             (None, _) => {
                 self.elsewhere = self.all.iter().map(|(package, _)| package.clone()).collect();
                 self.chosen = self.of_other_interpreter(rootfs, python);
+                self.other_python = self.elsewhere.iter().find_map(|package| interpreter_of(rootfs, python, package));
+                let prefix = |program: &ImagePath| program.parent().parent();
+                let is_venv = |prefix: &ImagePath| rootfs.open(&prefix.join(b"pyvenv.cfg")).is_ok();
+                let is_base = self.other_python.as_ref().is_some_and(|other| !is_venv(&prefix(other)));
+                self.other_venv = Some(prefix(&python.call.program)).filter(|prefix| is_base && is_venv(prefix));
                 self.failure = (!self.elsewhere.is_empty()).then(|| NO_MODULE.to_owned());
             }
         }
@@ -161,6 +180,27 @@ impl Installation {
         });
         if finds_it { Fact::seen(package.clone(), [site.clone()]) } else { Fact::Absent }
     }
+}
+
+/// The interpreter that imports a package: one of its environment, or of the system with its version.
+fn interpreter_of(rootfs: &RootFs, python: &Python, package: &ImagePath) -> Option<ImagePath> {
+    let folder = package.parent();
+    let version = folder.parent();
+    let own = version.parent().parent().join(b"bin");
+    let folders = [own, ImagePath::from("/usr/local/bin"), ImagePath::from("/usr/bin")];
+    let names = [&b"python3"[..], b"python", version.file_name()];
+    let mut programs = folders.iter().flat_map(|folder| names.map(|name| folder.join(name)));
+    programs.find(|program| {
+        let call = PythonCall::plain(program.clone(), python.call.state.clone());
+        Python::of(rootfs, &call).is_some_and(|other| other.path.contains(&folder))
+    })
+}
+
+/// The home directory whose user alone imports a package.
+fn home_of(package: &ImagePath) -> Option<ImagePath> {
+    let path = package.to_string();
+    let (home, rest) = path.split_once("/.local/lib/")?;
+    rest.starts_with("python").then(|| ImagePath::from(home))
 }
 
 /// Directories named torch with PyTorch's version file that can be imported by this name: not a part of another package,

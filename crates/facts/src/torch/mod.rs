@@ -16,6 +16,7 @@ mod musl;
 mod own_modules;
 mod preload;
 mod requirements;
+mod vendor;
 mod version;
 
 use model::{DynamicSymbol, Fact};
@@ -50,6 +51,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     installation.produce(facts);
 
     version::produce(context, facts);
+    vendor::produce(context, facts);
     let build = build::produce(context, facts);
     loaded::produce(context, facts);
 
