@@ -191,8 +191,14 @@ impl RemedyDraft<'_> {
         }
     }
 
-    /// Adds the first RUN instruction of a finding's fix, where the finding's files are made.
+    /// Adds the first RUN instruction of a finding's fix, where the finding's files are made, or gives a build argument
+    /// the default of its first ARG instruction.
     fn run(&mut self, finding: &Finding) -> Result<(), String> {
+        let argument = finding.fix.lines().find_map(|line| line.trim_start().strip_prefix("ARG ")?.split_once('='));
+        if let Some((name, value)) = argument {
+            let set = self.dockerfile.set_argument(name, value, &mut self.changes);
+            return set.map_err(|why| why.to_string());
+        }
         let run = instruction(&finding.fix).ok_or("its fix has no instruction for this image")?;
         let is_file = |site: &&Site| matches!(site, Site::File { .. });
         let lines =

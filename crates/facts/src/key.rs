@@ -233,6 +233,8 @@ keys! {
     TORCH_OTHER_PYTHON "torch.other_python" ImagePath, "The Python that imports a torch of the image, if that which the image starts imports none";
     TORCH_OTHER_HOME "torch.other_home" ImagePath, "The home directory that a torch of the image is installed in, for its user alone, if Python imports none";
     TORCH_OTHER_VENV "torch.other_venv" ImagePath, "The virtual environment of the Python that imports no torch, if it can be made again with one that does";
+    TORCH_BUILD_ARGUMENT "torch.build_argument" String, "The build argument that chose a torch without CUDA, with its value: NAME=VALUE";
+    TORCH_BUILD_INDEX "torch.build_index" String, "The value with which that argument chooses a build for CUDA, if it is an index of PyTorch";
     TORCH_VENDOR "torch.vendor" String, "The vendor whose GPUs torch is built for, other than NVIDIA";
     TORCH_UNREADABLE "torch.unreadable" String, "Why the image's user cannot import torch although it is installed: the file or directory whose mode refuses it, with mode, owner and user";
     TORCH_VERSION "torch.version" Version, "torch.__version__";

@@ -23,6 +23,8 @@ pub struct Dockerfile {
     text: String,
     escape: char,
     steps: Vec<DockerfileStep>,
+    /// Defaults of build arguments, in all stages.
+    arguments: Vec<EnvPair>,
     /// Shells from `SHELL` instructions, as they prefix a command in the history of an image.
     shells: Vec<String>,
     /// All named stages with the offset behind their last instruction.
@@ -72,6 +74,11 @@ impl Dockerfile {
             steps.map(move |step| DockerfileStep { stage, ..step })
         });
         let steps = steps.collect();
+        let arguments = dockerfile.instructions.iter().filter_map(|instruction| match instruction {
+            Instruction::Arg(arg) => Some(reader.assignments(&arg.arguments.span)),
+            _ => None,
+        });
+        let arguments = arguments.flatten().collect();
         let shells = instructions().filter_map(|instruction| match instruction {
             Instruction::Shell(shell) => Some(format!("{} ", joined(&shell.arguments))),
             _ => None,
@@ -85,7 +92,7 @@ impl Dockerfile {
         let stages = named.collect();
         let shells = shells.collect();
         let newlines = reader.newlines;
-        Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning, newlines })
+        Ok(Self { path, text: text.to_owned(), escape, steps, arguments, shells, stages, beginning, newlines })
     }
 
     /// The path relative to the repository.
@@ -210,15 +217,10 @@ impl Reader<'_> {
                 ..step(&copy.copy.span, copied("COPY", &copy.src, &copy.dest))
             },
             Instruction::Add(add) => step(&add.add.span, copied("ADD", &add.src, &add.dest)),
-            Instruction::Env(env) => {
-                let offset = env.arguments.span.start;
-                let placed = |pair: EnvPair| EnvPair { span: pair.span.start + offset..pair.span.end + offset, ..pair };
-                let variables = words::pairs(self.raw(&env.arguments.span), self.escape);
-                DockerfileStep {
-                    variables: variables.into_iter().map(placed).collect(),
-                    ..step(&env.env.span, "ENV".to_owned())
-                }
-            }
+            Instruction::Env(env) => DockerfileStep {
+                variables: self.assignments(&env.arguments.span),
+                ..step(&env.env.span, "ENV".to_owned())
+            },
             Instruction::Workdir(set) => step(&set.workdir.span, format!("WORKDIR {}", set.arguments.value)),
             Instruction::User(set) => step(&set.user.span, format!("USER {}", set.arguments.value)),
             Instruction::Entrypoint(set) => {
@@ -228,6 +230,12 @@ impl Reader<'_> {
             Instruction::Label(set) => step(&set.label.span, format!("LABEL {}", set.arguments.value)),
             _ => return None,
         })
+    }
+
+    /// The assignments that are written in a part of the text.
+    fn assignments(&self, span: &Span) -> Vec<EnvPair> {
+        let placed = |pair: EnvPair| EnvPair { span: pair.span.start + span.start..pair.span.end + span.start, ..pair };
+        words::pairs(self.raw(span), self.escape).into_iter().map(placed).collect()
     }
 
     fn command(&self, command: &Command<'_>) -> String {

@@ -1,5 +1,7 @@
 //! The build steps of an image: finds the step that added a file or set a variable.
 
+use std::collections::BTreeMap;
+
 use model::Site;
 use model::{ImageSummary, LayerSummary};
 
@@ -59,13 +61,53 @@ fn assigns(assignments: &str, name: &str) -> Option<String> {
     Some(std::iter::once("ENV").chain([first]).chain(rest).collect::<Vec<_>>().join(" "))
 }
 
-/// A history step in Dockerfile syntax, on one line: without the shell that ran it, the build arguments and the
-/// builder's marks.
+/// A history step in Dockerfile syntax, on one line: without the shell that ran it and the builder's marks. The build
+/// arguments that it uses come first, as a shell would set them.
 pub fn tidy(step: &str) -> String {
-    tidy_with(step, &[])
+    let command = tidy_with(step, &[]);
+    let arguments = arguments(step);
+    match command.strip_prefix("RUN ").filter(|_| !arguments.is_empty()) {
+        Some(run) => {
+            let set = arguments.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>();
+            format!("RUN {set}{run}")
+        }
+        None => command,
+    }
 }
 
-/// Like [`tidy`], with the additional shells that the Dockerfile names.
+/// Variables of installers that choose what is installed although no command names them.
+const UNNAMED: &[&str] = &["PIP_", "UV_", "CONDA_"];
+
+/// The build arguments of a history step that its command uses.
+pub fn arguments(step: &str) -> BTreeMap<String, String> {
+    let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shells = SHELLS.iter().filter_map(|shell| step.split_once(shell));
+    let Some((given, command)) = shells.max_by_key(|(_, command)| command.len()) else { return BTreeMap::new() };
+    let given = given.strip_prefix("RUN ").unwrap_or(given).strip_prefix('|').unwrap_or_default();
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let mut arguments: Vec<(String, String)> = Vec::new();
+    // The first word is the number of the arguments; a word without a name belongs to the value before it.
+    for word in given.split(' ').skip(1).filter(|word| !word.is_empty()) {
+        match (word.split_once('=').filter(|(name, _)| is_name(name)), arguments.last_mut()) {
+            (Some((name, value)), _) => arguments.push((name.to_owned(), value.to_owned())),
+            (None, Some((_, value))) => *value = format!("{value} {word}"),
+            (None, None) => {}
+        }
+    }
+    arguments.retain(|(name, _)| expands(command, name) || UNNAMED.iter().any(|start| name.starts_with(start)));
+    arguments.into_iter().collect()
+}
+
+/// True if a command expands a variable.
+fn expands(command: &str, name: &str) -> bool {
+    command.split('$').skip(1).any(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest).strip_prefix(name);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    })
+}
+
+/// A history step as [`tidy`] gives it, without the build arguments, and with the additional shells that the Dockerfile
+/// names.
 pub fn tidy_with(step: &str, shells: &[String]) -> String {
     let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
     let step = step.strip_suffix(" # buildkit").unwrap_or(&step);
@@ -81,4 +123,30 @@ pub fn tidy_with(step: &str, shells: &[String]) -> String {
         _ => None,
     });
     commands.min_by_key(|command| command.len()).map_or_else(|| step.to_owned(), |command| format!("RUN {command}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_arguments_that_a_step_uses_are_kept() {
+        for (step, expected) in [
+            (
+                "RUN |2 INDEX=https://x/cpu OTHER=1 /bin/sh -c pip install -i ${INDEX} torch # buildkit",
+                "RUN INDEX=https://x/cpu pip install -i ${INDEX} torch",
+            ),
+            ("|1 V=2.9.0 rc /bin/sh -c pip install torch==$V", "RUN V=2.9.0 rc pip install torch==$V"),
+            ("|1 V=2.9.0 /bin/sh -c pip install torch==$VERSION", "RUN pip install torch==$VERSION"),
+            (
+                "|1 PIP_INDEX_URL=https://x/cpu /bin/bash -c pip install torch",
+                "RUN PIP_INDEX_URL=https://x/cpu pip install torch",
+            ),
+            ("/bin/sh -c echo $A", "RUN echo $A"),
+            ("RUN pip install torch # buildkit", "RUN pip install torch"),
+            ("/bin/sh -c #(nop) ENV A=1", "ENV A=1"),
+        ] {
+            assert_eq!(tidy(step), expected, "{step}");
+        }
+    }
 }

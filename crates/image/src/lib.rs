@@ -326,6 +326,8 @@ fn assemble(
     if has_config && !request.environment.is_empty() {
         notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
+    config.build_arguments =
+        layers.iter().map(|layer| layer.history.as_deref().map(history::arguments).unwrap_or_default()).collect();
     config.start = request.start.clone();
     let own_start = request.start.without_job();
     let own_config = (has_config || !own_start.is_empty()).then(|| ImageConfig { start: own_start, ..config.clone() });

@@ -21,6 +21,8 @@ pub struct ImageConfig {
     pub working_directory: String,
     /// `Labels`.
     pub labels: BTreeMap<String, String>,
+    /// The build arguments that the step of each layer uses, from the lowest layer.
+    pub build_arguments: Vec<BTreeMap<String, String>>,
     /// What replaces the image's own command, Python and user.
     pub start: StartChoice,
     /// The parts of a configuration that the image does not declare, or that were not determined.

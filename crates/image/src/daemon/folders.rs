@@ -74,6 +74,7 @@ fn folders_of(image: ImageInspect, id: Digest) -> Result<EngineFolders, String> 
         user: said.user.unwrap_or_default(),
         working_directory: said.working_dir.unwrap_or_default(),
         labels: said.labels.into_iter().flatten().collect(),
+        build_arguments: Vec::new(),
         start: StartChoice::default(),
         unknown: UnknownConfig::default(),
     };

@@ -47,6 +47,9 @@ pub enum ChangeRefusal {
     /// The folder is not written in the assignment.
     #[error("{0} is not written in the Dockerfile")]
     NotWritten(String),
+    /// The value of a build argument comes from the command that builds the image.
+    #[error("ARG {0} has no default: --build-arg gives its value")]
+    NoDefault(String),
     /// The files were made by another image, which `COPY --from` names.
     #[error("line {0} copies the files from another image")]
     Foreign(usize),
@@ -87,6 +90,23 @@ impl Dockerfile {
             Some(pair) => changes.replace(pair.span.clone(), text),
             None => changes.replace(self.beginning..self.beginning, self.lines(&format!("ENV {text}"))),
         }
+    }
+
+    /// Gives a build argument another default, wherever it has one.
+    pub fn set_argument(&self, name: &str, value: &str, changes: &mut DockerfileChanges) -> Result<(), ChangeRefusal> {
+        let written = self.arguments.iter().filter(|pair| pair.name == name);
+        let written: Vec<_> = written.filter(|pair| self.raw(&pair.span).contains('=')).collect();
+        if written.is_empty() {
+            return Err(ChangeRefusal::NoDefault(name.to_owned()));
+        }
+        for pair in written {
+            changes.replace(pair.span.clone(), format!("{name}={}", quoted(value, self.escape)));
+        }
+        Ok(())
+    }
+
+    fn raw(&self, span: &Range<usize>) -> &str {
+        self.text.get(span.clone()).unwrap_or_default()
     }
 
     /// Removes a folder from a list of folders, such as `LD_LIBRARY_PATH`, where the list is set last.

@@ -17,7 +17,7 @@ pub struct RuleChange {
     pub set: BTreeMap<String, String>,
     /// A variable that lists folders, from which the folder goes that causes the finding.
     pub folder_of: Option<String>,
-    /// True to add the first RUN instruction of the fix.
+    /// True to add the first RUN instruction of the fix, or to give a build argument the default of its first ARG instruction.
     #[serde(default)]
     pub run: bool,
 }
