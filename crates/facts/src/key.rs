@@ -325,6 +325,7 @@ keys! {
     CUDA_OF_ANOTHER_MAJOR "cuda.of_another_major" Vec<String>, "CUDA libraries in that process of another major version than the one that torch was built with, with their version; all of them where torch's is unknown and they differ";
     CUDA_OVERWRITTEN "cuda.overwritten" Vec<String>, "Libraries of which several wheels of NVIDIA record different files at one path, with the wheels and the one whose file is there; the last one installed wrote it";
     CUDA_DRIVER_LIBRARIES "cuda.driver_libraries" Vec<String>, "NVIDIA driver libraries in the image, which belong to the host; excludes stubs and forward-compatibility packages";
+    NCCL_NAMED_ERROR "nccl.named_error" String, "Why the container's user cannot read the NCCL that VLLM_NCCL_SO_PATH names";
     RDMA_VERBS "rdma.verbs" ImagePath, "The libibverbs that NCCL would open";
     RDMA_NOT_LOADED "rdma.not_loaded" Vec<String>, "Copies of libibverbs that NCCL would not open, with their private ABI";
     RDMA_VERBS_OWNER "rdma.verbs_owner" String, "Package that owns the libibverbs that NCCL would open";

@@ -68,8 +68,8 @@ pub fn tidy(step: &str) -> String {
     let arguments = arguments(step);
     match command.strip_prefix("RUN ").filter(|_| !arguments.is_empty()) {
         Some(run) => {
-            let set = arguments.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>();
-            format!("RUN {set}{run}")
+            let set: Vec<_> = arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("RUN {} {run}", set.join(" "))
         }
         None => command,
     }

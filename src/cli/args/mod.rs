@@ -451,7 +451,7 @@ pub(super) struct ImageProcessArgs {
     /// Command of the job, in place of the image's entrypoint and command
     ///
     /// It is read as `sh -c` would read it, with the image's variables, or as words without a shell if it is a JSON array:
-    /// '["python3", "train.py"]'. What the entrypoint would do before is left out.
+    /// `["python3", "train.py"]`. What the entrypoint would do before is left out.
     #[arg(long, value_name = "COMMAND", help_heading = "Image")]
     pub(super) command: Option<String>,
     /// Python that runs, in place of the one that the command calls

@@ -119,12 +119,15 @@ fn split(text: &str) -> Vec<String> {
 
 /// `$$` is a dollar sign, and any other `$` refers to the environment of Compose.
 fn interpolated(word: &str) -> String {
-    let mut parts = word.split("$$").map(|part| match part.split_once('$') {
-        Some((before, after)) if !after.starts_with('{') => format!("{before}${{{}}}", after),
-        _ => part.to_owned(),
-    });
-    let first = parts.next().unwrap_or_default();
-    parts.fold(first, |whole, part| whole + "$" + &part)
+    let part = |part: &str| {
+        let mut names = part.split('$');
+        let first = names.next().unwrap_or_default().to_owned();
+        names.fold(first, |whole, rest| match rest.split_at(name_length(rest)) {
+            ("", rest) => whole + "$" + rest,
+            (name, rest) => whole + "${" + name + "}" + rest,
+        })
+    };
+    word.split("$$").map(part).collect::<Vec<_>>().join("$")
 }
 
 /// A task of SkyPilot (`setup` and `run`) or dstack (`commands`), whose scripts a shell of the container runs.

@@ -3,6 +3,7 @@
 mod cupy;
 mod faults;
 mod loaded;
+mod named;
 mod plugins;
 mod users;
 
@@ -40,6 +41,7 @@ pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Facts) -> Fact<&
 }
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    named::produce(context, facts);
     let with_strings = |(path, file)| strings(&file).map(|strings| (path, file, strings));
     let copies: Vec<_> = context.rootfs.read_files().filter_map(with_strings).collect();
     facts.insert(

@@ -62,3 +62,68 @@ fn rocm(context: &Context<'_>) -> Option<String> {
     let variables = context.config.map(|config| &config.environment)?;
     OF_ROCM.iter().find(|name| variables.contains_key(**name)).map(|name| format!("ENV {name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::{ImageConfig, Platform};
+
+    use super::*;
+    use crate::tests::synthetic::{collect, rootfs, text_or_link};
+
+    const PACKAGE: &str = "usr/lib/python3.11/site-packages/torch";
+
+    fn facts(version: &str, cuda: &str, files: &[&str], argument: Option<(&str, &str)>) -> Facts {
+        let version = format!("__version__ = '{version}'\ncuda = {cuda}\n");
+        let own = [
+            (format!("{PACKAGE}/__init__.py"), "#"),
+            (format!("{PACKAGE}/version.py"), version.as_str()),
+            ("usr/bin/python3.11".to_owned(), "elf"),
+            ("usr/bin/python3".to_owned(), "-> python3.11"),
+            ("usr/lib/python3.11/os.py".to_owned(), "#"),
+        ];
+        let all = own.iter().map(|(path, text)| (path.as_str(), *text)).chain(files.iter().map(|path| (*path, "#")));
+        let rootfs = rootfs(all.map(|(path, text)| text_or_link(path, text)));
+        let arguments: BTreeMap<_, _> =
+            argument.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let platform = Platform { os: "linux".to_owned(), architecture: "amd64".to_owned(), variant: None };
+        let config =
+            ImageConfig { platform: Some(platform), build_arguments: vec![arguments], ..ImageConfig::default() };
+        collect(&rootfs, &config)
+    }
+
+    #[test]
+    fn the_vendor_is_that_of_the_version_or_of_the_libraries() {
+        let hip = format!("{PACKAGE}/lib/libtorch_hip.so");
+        for (version, files, expected) in [
+            ("2.9.0+rocm6.4", &[][..], Some("ROCm (AMD)")),
+            ("2.9.0+xpu", &[], Some("XPU (Intel)")),
+            ("2.9.0", &[&*hip], Some("ROCm (AMD)")),
+            ("2.9.0+cpu", &[], None),
+            ("2.9.0+cu128", &[], None),
+        ] {
+            let facts = facts(version, "None", files, None);
+            assert_eq!(facts.get(key::TORCH_VENDOR).value().map(String::as_str), expected, "{version}");
+        }
+        let facts = facts("2.9.0", "'12.8'", &["opt/rocm/lib/x"], None);
+        assert_eq!(facts.get(key::IMAGE_ROCM).value().map(String::as_str), Some("/opt/rocm"));
+    }
+
+    #[test]
+    fn the_build_argument_that_chose_a_build_without_cuda_is_named() {
+        let url = "https://download.pytorch.org/whl/cpu";
+        let own = "https://mirror/cpu";
+        for (version, cuda, argument, expected, index) in [
+            ("2.9.0+cpu", "None", Some(("URL", url)), Some(format!("URL={url}")), Some(PYPI)),
+            ("2.9.0+cpu", "None", Some(("URL", own)), Some(format!("URL={own}")), None),
+            ("2.9.0+cpu", "None", Some(("URL", "https://mirror/cu128")), None, None),
+            ("2.9.0+cu128", "'12.8'", Some(("URL", url)), None, None),
+            ("2.9.0+cpu", "None", None, None, None),
+        ] {
+            let facts = facts(version, cuda, &[], argument);
+            assert_eq!(facts.get(key::TORCH_BUILD_ARGUMENT).value().cloned(), expected, "{version} {argument:?}");
+            assert_eq!(facts.get(key::TORCH_BUILD_INDEX).value().map(String::as_str), index, "{version} {argument:?}");
+        }
+    }
+}

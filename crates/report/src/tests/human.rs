@@ -287,6 +287,12 @@ fn an_inspection_in_full() {
       path                  absent
       shadow                absent
       not_imported          absent
+      other_python          absent
+      other_home            absent
+      other_venv            absent
+      build_argument        absent
+      build_index           absent
+      vendor                absent
       unreadable            absent
       version               2.9.0+cu128
       git_version           absent

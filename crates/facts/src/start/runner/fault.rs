@@ -173,7 +173,7 @@ fn of_path(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &ShellSta
             is_beside || base(near) == base(called) || (is_python(&base(called)) && is_python(&base(near)))
         };
         let near = near::find(runner, called, state).filter(is_same);
-        let found = near.iter().map(|near| format!("; the image has {near}")).collect::<String>();
+        let found = near.as_ref().map_or_else(String::new, |near| format!("; the image has {near}"));
         return StartFault { near, ..fault(FaultKind::Missing, format!("the image has no {path}{found}")) };
     }
     let who = runner.user.as_ref().ok().and_then(ContainerUser::credentials);

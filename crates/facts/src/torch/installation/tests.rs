@@ -134,3 +134,18 @@ fn the_mode_that_keeps_the_user_out_is_named() {
     let found = with(&[PACKAGES, code], &closed, "1000", &variables);
     assert_eq!((path(&found.chosen), found.unreadable), (Some(format!("/{PACKAGES}/torch")), None));
 }
+
+#[test]
+fn a_package_of_another_python_or_another_home_is_told_from_one_that_no_python_imports() {
+    let other = |files: &[&str], more: &[(&str, u32)]| {
+        let found = with(files, more, "", &[("HOME", "/home/ann")]);
+        (found.other_python.map(|path| path.to_string()), found.elsewhere.iter().find_map(home_of))
+    };
+    let python = [("opt/v/bin/python3.12", 0o755), ("opt/v/lib/python3.12/os.py", 0o644)];
+    assert_eq!(
+        other(&["opt/v/lib/python3.12/site-packages"], &python),
+        (Some("/opt/v/bin/python3.12".to_owned()), None)
+    );
+    assert_eq!(other(&["opt/v/lib/python3.12/site-packages"], &[]), (None, None));
+    assert_eq!(other(&["root/.local/lib/python3.11/site-packages"], &[]), (None, Some(ImagePath::from("/root"))));
+}

@@ -161,3 +161,20 @@ fn a_diff_of_many_lines_takes_no_square_of_their_number() {
     assert!(diff.contains("-ENV A=1\n"), "{diff}");
     assert!(begun.elapsed() < 10 * PATIENCE, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn a_build_argument_gets_another_default_wherever_it_has_one() {
+    let set = |text: &str| {
+        let mut changes = DockerfileChanges::default();
+        let dockerfile = parse(text);
+        dockerfile.set_argument("URL", "https://x/simple", &mut changes).map(|()| dockerfile.changed(&changes))
+    };
+    for (text, expected) in [
+        ("FROM a\nARG URL=https://x/cpu\nRUN b\n", "FROM a\nARG URL=https://x/simple\nRUN b\n"),
+        ("ARG URL=\"https://x/cpu\" B=1\nFROM a\nARG URL\n", "ARG URL=https://x/simple B=1\nFROM a\nARG URL\n"),
+    ] {
+        assert_eq!(set(text).as_deref(), Ok(expected));
+    }
+    assert_eq!(set("FROM a\nARG URL\n"), Err(ChangeRefusal::NoDefault("URL".to_owned())));
+    assert_eq!(set("FROM a\nENV URL=x\n"), Err(ChangeRefusal::NoDefault("URL".to_owned())));
+}
