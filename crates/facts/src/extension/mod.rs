@@ -48,6 +48,9 @@ const CONCERNS: &[&str] = &[
     "libmlx5",
 ];
 
+/// Most modules of all walks of an image. One of vLLM's has some hundred.
+const MOST_MODULES: usize = 200_000;
+
 /// What is wrong in the packages of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ExtensionFaults {
@@ -154,10 +157,17 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> Result<AllFaults, G
     let mut gap = program.gap.take();
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));
+    let mut modules = program.modules.len();
     faults.imported = ExtensionFaults { refused: program.refused, mismatched: program.mismatched };
     for package in packages(context, python) {
         let mut walk = ImportWalk::new(context, python, import);
         walk.import(&package);
+        modules += walk.modules.len();
+        if modules > MOST_MODULES {
+            let why = format!("the imports of the installed packages lead to more than {MOST_MODULES} modules");
+            gap.get_or_insert(Gap::new(why));
+            break;
+        }
         gap = gap.or(walk.gap);
         let first = walk.refused.into_iter().next();
         faults.unused.refused.extend(first.filter(|refused| known.insert(refused.package.clone())));

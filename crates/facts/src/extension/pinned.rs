@@ -1,5 +1,5 @@
 //! Packages with extensions that require exactly one release of torch. Without undefined symbols, an extension for another
-//! release may still pass its objects in another form: those for torch 2.8 end in `std::bad_alloc` under 2.9.
+//! release may still pass its objects in another form: those for torch 2.8 crash under 2.9 when they are loaded.
 
 use std::collections::BTreeSet;
 

@@ -45,7 +45,7 @@ pub(super) struct ImportWalk<'w, 'a> {
     /// Where the interpreter's own code is, which opens extensions.
     interpreter: usize,
     /// Modules that were imported, and what they are.
-    modules: BTreeMap<String, Option<Importable>>,
+    pub(super) modules: BTreeMap<String, Option<Importable>>,
     /// True if some code so far may have mapped libraries in ways that no import shows.
     opens_libraries: bool,
     depth: usize,
