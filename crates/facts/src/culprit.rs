@@ -7,8 +7,8 @@ use model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use rootfs::loader::{Route, configured_directories, elf};
 use rootfs::{RootFile, RootFs};
 
-use super::Context;
 use super::words::LibraryFault;
+use super::{Context, Facts, key};
 
 /// The most libraries among which one that another needs is looked for.
 const MOST: usize = 256;
@@ -20,6 +20,8 @@ pub(crate) struct Culprit {
     pub(crate) fault: LibraryFault,
     /// The copy that has what the other one lacks.
     pub(crate) instead: Option<ImagePath>,
+    /// The loader's message.
+    pub(crate) error: String,
     /// What puts the library first: a rule of the loader, or the file that names its folder.
     pub(crate) by: Option<String>,
     site: Site,
@@ -28,14 +30,17 @@ pub(crate) struct Culprit {
 impl Culprit {
     fn of_file(library: ImagePath, file: &RootFile<'_>, fault: LibraryFault) -> Self {
         let site = file.site(&library, None);
-        Self { library, fault, instead: None, by: None, site }
+        Self { library, fault, instead: None, error: String::new(), by: None, site }
     }
+}
 
-    /// The culprit as a fact, with its site.
-    pub(crate) fn into_fact(self) -> Fact<Self> {
-        let site = self.site.clone();
-        Fact::seen(self, [site])
-    }
+/// Inserts the facts about the library at fault.
+pub(crate) fn insert(culprit: &Fact<Culprit>, facts: &mut Facts) {
+    facts.insert(key::LIBRARY_CULPRIT, culprit.clone().map(|culprit| culprit.library));
+    facts.insert(key::LIBRARY_CULPRIT_FAULT, culprit.clone().map(|culprit| culprit.fault));
+    facts.insert(key::LIBRARY_CULPRIT_ERROR, culprit.clone().map(|culprit| culprit.error));
+    facts.insert(key::LIBRARY_CULPRIT_INSTEAD, culprit.clone().and_then(|culprit, _| culprit.instead.into()));
+    facts.insert(key::LIBRARY_CULPRIT_BY, culprit.clone().and_then(|culprit, _| culprit.by.into()));
 }
 
 /// The library at fault for a message of dlerror; absent where nothing shows it.
@@ -49,7 +54,11 @@ pub(crate) fn find(context: &Context<'_>, message: &str) -> Fact<Culprit> {
         of_version(context, message)
     };
     match found {
-        Ok(found) => found.map_or(Fact::Absent, Culprit::into_fact),
+        Ok(Some(culprit)) => {
+            let site = culprit.site.clone();
+            Fact::seen(Culprit { error: message.to_owned(), ..culprit }, [site])
+        }
+        Ok(None) => Fact::Absent,
         Err(gap) => Fact::Unknown(gap),
     }
 }
@@ -59,7 +68,8 @@ fn missing(rootfs: &RootFs, name: &str) -> Option<Culprit> {
     let is_it = |path: &ImagePath| path.file_name() == name.rsplit('/').next().unwrap_or_default().as_bytes();
     let (library, layer) = rootfs.removed_libraries().filter(|(path, _)| is_it(path)).last()?;
     let site = Site::File { layer, path: library.clone(), within: None };
-    Some(Culprit { library: library.clone(), fault: LibraryFault::Removed, instead: None, by: None, site })
+    let library = library.clone();
+    Some(Culprit { library, fault: LibraryFault::Removed, instead: None, error: String::new(), by: None, site })
 }
 
 /// The library that should define a symbol, where another copy of it does.

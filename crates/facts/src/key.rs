@@ -254,10 +254,6 @@ keys! {
     TORCH_CUDART_NEEDED "torch.cudart_needed" Vec<String>, "CUDA runtime libraries that torch's libraries need, by soname";
     TORCH_LOADED "torch.loaded" Vec<String>, "Every shared library that `import torch` maps from the image: the interpreter, torch's modules and libraries, and their dependencies; excludes other Python modules (standard library, NumPy) and what only they need";
     TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name, in one line";
-    TORCH_CULPRIT "torch.culprit" ImagePath, "The library at fault where the loader ends `import torch`";
-    TORCH_CULPRIT_FAULT "torch.culprit_fault" LibraryFault, "What is wrong with torch.culprit: a layer removed it, it shadows a copy that has what it lacks, or it asks for a version that no library of the image has (asks-too-much)";
-    TORCH_CULPRIT_INSTEAD "torch.culprit_instead" ImagePath, "The copy that torch.culprit shadows";
-    TORCH_CULPRIT_BY "torch.culprit_by" String, "What puts torch.culprit first: a rule of the loader, or the file of /etc/ld.so.conf that names its folder";
     TORCH_IMPORT_CAUSE "torch.import_cause" String, "What in the image makes `import torch` fail, where torch.import_error does not name it";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";
@@ -302,6 +298,11 @@ keys! {
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
     ENV_PLUGIN_MISSING "env.plugin_missing" Vec<String>, "Variables that only a plugin reads which the image does not have";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
+    LIBRARY_CULPRIT "library.culprit" ImagePath, "The library at fault where the loader ends `import torch`, or the import of an extension that the program imports";
+    LIBRARY_CULPRIT_FAULT "library.culprit_fault" LibraryFault, "What is wrong with library.culprit: a layer removed it, it shadows a copy that has what it lacks, or it asks for a version that no library of the image has (asks-too-much)";
+    LIBRARY_CULPRIT_ERROR "library.culprit_error" String, "The message of the loader for which library.culprit is at fault";
+    LIBRARY_CULPRIT_INSTEAD "library.culprit_instead" ImagePath, "The copy that library.culprit shadows";
+    LIBRARY_CULPRIT_BY "library.culprit_by" String, "What puts library.culprit first: a rule of the loader, or the file of /etc/ld.so.conf that names its folder";
     EXTENSION_BROKEN "extension.broken" Vec<String>, "Python packages beside torch that the program imports and that the dynamic loader refuses after `import torch`, each with its version, the library that links to torch, CUDA, NCCL or an RDMA stack, and the loader's message";
     EXTENSION_BROKEN_UNUSED "extension.broken_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
     EXTENSION_MISSING "extension.missing" Vec<String>, "Libraries that these packages need and that the loader does not find, each with what usually brings it";

@@ -15,7 +15,7 @@ use rootfs::loader::elf;
 
 use super::python::Python;
 use super::torch::Import;
-use super::{Context, Facts, key};
+use super::{Context, Facts, culprit, key};
 use nvshmem::NvshmemMismatch;
 use walk::{ImportWalk, Refused};
 
@@ -85,6 +85,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             Err(gap) => Fact::Unknown(gap),
         }),
     };
+    if let Some(first) = found.value().and_then(|faults| faults.imported.refused.first()) {
+        culprit::insert(&culprit::find(context, &first.message), facts);
+    }
     let all = |faults: &AllFaults| [faults.imported.clone(), faults.unused.clone()];
     let missing = found.as_ref().and_then(|faults, _| {
         let refused = all(faults).into_iter().flat_map(|faults| faults.refused);

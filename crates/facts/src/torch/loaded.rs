@@ -3,7 +3,7 @@
 use model::{Fact, Gap};
 use rootfs::loader::Requester;
 
-use super::super::culprit::{self, Culprit};
+use super::super::culprit;
 use super::super::{Context, Facts, key};
 use super::import::Import;
 use super::musl;
@@ -14,7 +14,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);
         facts.insert(key::TORCH_IMPORT_CAUSE, Fact::Absent);
         facts.insert(key::TORCH_LOADED, Fact::Absent);
-        insert_culprit(&Fact::Absent, facts);
+        culprit::insert(&Fact::Absent, facts);
         return;
     }
     let failure = context.loader.agreed(|import| (import.failure.clone(), import.process.doubt().cloned()));
@@ -38,19 +38,12 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         Some(why) => culprit::find(context, why),
         None => Fact::Absent,
     });
-    insert_culprit(&culprit, facts);
+    culprit::insert(&culprit, facts);
     let loaded = failure.and_then(|failure, _| match failure {
         Some(why) => Fact::Unknown(Gap::new(format!("`import torch` fails: {why}"))),
         None => context.loader.agreed(paths),
     });
     facts.insert(key::TORCH_LOADED, loaded);
-}
-
-fn insert_culprit(culprit: &Fact<Culprit>, facts: &mut Facts) {
-    facts.insert(key::TORCH_CULPRIT, culprit.clone().map(|culprit| culprit.library));
-    facts.insert(key::TORCH_CULPRIT_FAULT, culprit.clone().map(|culprit| culprit.fault));
-    facts.insert(key::TORCH_CULPRIT_INSTEAD, culprit.clone().and_then(|culprit, _| culprit.instead.into()));
-    facts.insert(key::TORCH_CULPRIT_BY, culprit.clone().and_then(|culprit, _| culprit.by.into()));
 }
 
 fn paths(import: &Import<'_>) -> Vec<String> {
