@@ -13,7 +13,7 @@ fn each_fault_is_found_and_nothing_else() {
         (
             "shadowed-nccl",
             1,
-            &["nccl/several-copies", "nccl/shadowed-by-ld-library-path", "nccl/symbol-missing", "library/shadowed"],
+            &["library/shadowed", "nccl/several-copies", "nccl/shadowed-by-ld-library-path", "nccl/symbol-missing"],
         ),
         ("no-verbs", 0, &["rdma/libibverbs-missing"]),
         ("no-provider", 0, &["rdma/no-provider"]),
@@ -23,9 +23,9 @@ fn each_fault_is_found_and_nothing_else() {
         ("gpu-hidden", 1, &["cuda/driver-capabilities", "cuda/visible-devices"]),
         ("cudart-mix", 0, &["cuda/cudart-major-mix"]),
         ("no-torch", 1, &["torch/not-found"]),
-        ("library-removed", 1, &["torch/import-fails", "library/removed"]),
-        ("library-shadowed", 1, &["torch/import-fails", "library/shadowed"]),
-        ("library-too-new", 1, &["torch/import-fails", "library/too-new"]),
+        ("library-removed", 1, &["library/removed", "torch/import-fails"]),
+        ("library-shadowed", 1, &["library/shadowed", "torch/import-fails"]),
+        ("library-too-new", 1, &["library/too-new", "torch/import-fails"]),
         ("compat-configured", 0, &["cuda/compat-in-ld-path"]),
     ] {
         let (report, status) = check(&self::world(world).display().to_string(), None);

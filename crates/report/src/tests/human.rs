@@ -323,10 +323,6 @@ fn an_inspection_in_full() {
       cudart_needed         absent
       loaded                absent
       import_error          absent
-      culprit               absent
-      culprit_fault         absent
-      culprit_instead       absent
-      culprit_by            absent
       import_cause          absent
       missing_requirements  absent
       nccl_pin              absent
