@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use model::{ElfInfo, Fact, Gap, ImagePath, Site};
-use rootfs::loader::{Route, configured_directories, elf};
+use rootfs::loader::{Bound, Route, configured_directories, elf};
 use rootfs::{RootFile, RootFs};
 
 use super::words::LibraryFault;
@@ -118,20 +118,30 @@ fn shadowing(
             }
             waiting.push(bound.path.clone());
             let Ok((library, file)) = context.rootfs.open(&bound.path) else { continue };
-            if elf(&file).is_none_or(&has_it) {
+            let route = first_route(context, bound);
+            // A library beside the one that asks was meant, also where it is another release.
+            let is_of_system = matches!(route, Route::LibraryPath(_) | Route::Cache | Route::Default(_));
+            if !is_of_system || elf(&file).is_none_or(&has_it) {
                 continue;
             }
             let Some(better) = other_copy(context.rootfs, name, &file, &has_it) else { continue };
-            let by = match bound.route {
-                Route::Cache => named_by(context.rootfs, &library)?,
-                _ => None,
-            };
-            let by = by.unwrap_or_else(|| bound.route.to_string());
+            let by = if route == Route::Cache { named_by(context.rootfs, &library)? } else { None };
+            let by = by.unwrap_or_else(|| route.to_string());
             let culprit = Culprit::of_file(library, &file, LibraryFault::Shadows);
             return Ok(Some(Culprit { instead: Some(better), by: Some(by), ..culprit }));
         }
     }
     Ok(None)
+}
+
+/// The rule by which a library was found, when it was mapped.
+fn first_route(context: &Context<'_>, bound: Bound) -> Route {
+    let imports = context.loader.imports().value().into_iter().flatten();
+    let mut mapped = imports.flat_map(|import| import.process.objects()).filter(|object| object.path == bound.path);
+    match bound.route {
+        Route::Loaded => mapped.next().map_or(Route::Loaded, |object| object.route.clone()),
+        route => route,
+    }
 }
 
 /// Another file with this soname, for the same machine, that has what is wanted.
