@@ -75,9 +75,10 @@ impl StartCommand {
     /// # Errors
     /// The text begins with `[` and ends with `]`, and is not an array of words.
     pub fn of_option(from: &str, text: &str) -> Result<Self, String> {
-        let is_array = text.trim_start().starts_with('[') && text.trim_end().ends_with(']');
-        let is_test = text.trim_start().starts_with("[ ") || text.trim_start().starts_with("[[");
-        let words = if is_array && !is_test {
+        let start = text.trim_start();
+        // `[` alone, or twice, is a command of a shell.
+        let is_array = start.starts_with('[') && !start.starts_with("[ ") && !start.starts_with("[[");
+        let words = if is_array {
             serde_json::from_str::<Vec<String>>(text).map_err(|error| format!("not an array of words: {error}"))?
         } else {
             vec!["/bin/sh".to_owned(), "-c".to_owned(), text.to_owned()]

@@ -215,13 +215,16 @@ fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePat
     state.find(command, |path| is_current(path) && may_execute(rootfs, &state.user, path) != Ok(false))
 }
 
-/// The Python beside a program that does not start, or beside the one that may be meant.
+/// The Python beside a program that does not start, or beside the one that may be meant. In the folder of the first Python of
+/// `PATH`, under whatever name, it is that one.
 fn beside(rootfs: &RootFs, state: &ProcessState, fault: &StartFault) -> Option<ImagePath> {
+    let real = |path: &ImagePath| rootfs.real_directory(&path.parent());
+    let first = ["python", "python3"].iter().find_map(|name| find(rootfs, state, name));
     let near = fault.near.as_ref().filter(|near| near.starts_with('/')).map(|near| ImagePath::from(near.as_str()));
     let folders = [near, fault.file.clone()].into_iter().flatten().map(|path| path.parent());
     folders.flat_map(|folder| [folder.join(b"python"), folder.join(b"python3")]).find_map(|path| {
-        let path = path.to_string();
-        find(rootfs, state, &path)
+        let found = find(rootfs, state, &path.to_string())?;
+        first.clone().filter(|first| real(first) == real(&found)).or(Some(found))
     })
 }
 
