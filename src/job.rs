@@ -11,7 +11,7 @@ use facts::Facts;
 use facts::key::{self, Definition, definitions};
 use facts::records::JobHost;
 use flate2::bufread::MultiGzDecoder;
-use model::{Fact, Gap, ImageSummary, Site};
+use model::{Fact, Gap, ImageSummary, Site, cause};
 use nccllog::{Failure, HostStory, Job, JobReader, TextError, is_local, ranks};
 
 pub use given::Given;
@@ -20,7 +20,7 @@ pub use given::Given;
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// A log could not be read to its end.
-    #[error("{log}: {why}")]
+    #[error("{log}: {}", reason(why))]
     Read {
         /// The log.
         log: String,
@@ -38,6 +38,14 @@ pub enum LogError {
         /// The library.
         library: &'static str,
     },
+}
+
+/// Why a text cannot be read, without the number of an error of the system.
+fn reason(why: &TextError) -> String {
+    match why {
+        TextError::Read(error) => cause(error),
+        TextError::Utf16 | TextError::Binary(_) => why.to_string(),
+    }
 }
 
 /// Reads the logs of a job, plain or compressed with gzip; `-` is standard input. A log may hold several jobs, one after the
