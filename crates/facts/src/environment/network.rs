@@ -31,7 +31,7 @@ pub(super) fn refused(
     let nothing = if value.is_empty() {
         "no network has an empty name; leave the variable unset"
     } else {
-        "NCCL has only IB and Socket, and the image has no network plugin"
+        "NCCL has only IB and Socket, and opens no network plugin in this image"
     };
     match facts.get(key::NCCL_NET_PLUGIN) {
         Fact::Seen { .. } if !value.is_empty() => Ok(None),

@@ -296,7 +296,7 @@ fn values_are_judged_by_what_nccl_would_see() {
     };
     let conf = [("etc/nccl.conf", "NCCL_NET=OFI\n")];
     let none =
-        |value: &str| format!("NCCL_NET={value} (NCCL has only IB and Socket, and the image has no network plugin)");
+        |value: &str| format!("NCCL_NET={value} (NCCL has only IB and Socket, and opens no network plugin in this image)");
     for (environment, launch, expected) in [
         (&[][..], vec![], vec![none("OFI")]),
         (&[("NCCL_NET", "Socket")], vec![], vec![]),
