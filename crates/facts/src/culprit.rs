@@ -63,10 +63,13 @@ pub(crate) fn find(context: &Context<'_>, message: &str) -> Fact<Culprit> {
     }
 }
 
-/// A library that is not found, but was in the image.
+/// A library that is not found, but was in the image. One that is elsewhere now may have been moved there.
 fn missing(rootfs: &RootFs, name: &str) -> Option<Culprit> {
-    let is_it = |path: &ImagePath| path.file_name() == name.rsplit('/').next().unwrap_or_default().as_bytes();
-    let (library, layer) = rootfs.removed_libraries().filter(|(path, _)| is_it(path)).last()?;
+    let name = name.rsplit('/').next().unwrap_or_default().as_bytes();
+    if rootfs.files_named(|own| own == name).next().is_some() {
+        return None;
+    }
+    let (library, layer) = rootfs.removed_libraries().filter(|(path, _)| path.file_name() == name).last()?;
     let site = Site::File { layer, path: library.clone(), within: None };
     let library = library.clone();
     Some(Culprit { library, fault: LibraryFault::Removed, instead: None, error: String::new(), by: None, site })

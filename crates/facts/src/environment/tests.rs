@@ -295,8 +295,9 @@ fn values_are_judged_by_what_nccl_would_see() {
         site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_NET".to_owned() },
     };
     let conf = [("etc/nccl.conf", "NCCL_NET=OFI\n")];
-    let none =
-        |value: &str| format!("NCCL_NET={value} (NCCL has only IB and Socket, and opens no network plugin in this image)");
+    let none = |value: &str| {
+        format!("NCCL_NET={value} (NCCL has only IB and Socket, and opens no network plugin in this image)")
+    };
     for (environment, launch, expected) in [
         (&[][..], vec![], vec![none("OFI")]),
         (&[("NCCL_NET", "Socket")], vec![], vec![]),
