@@ -62,7 +62,8 @@ pub(super) fn mismatches(process: &Process<'_>, first: usize) -> Vec<NvshmemMism
 /// its queue pairs finds them.
 fn fit(path: &ImagePath, device: &str, host: &str) -> bool {
     let numbers = |version: &str| -> Vec<u32> { version.split('.').filter_map(|part| part.parse().ok()).collect() };
-    let (device_numbers, host_numbers) = (numbers(device), numbers(host));
+    let device_numbers = numbers(device);
+    let host_numbers = numbers(host);
     let is_accepted = device_numbers.first() == host_numbers.first() && device_numbers.get(1) <= host_numbers.get(1);
     let has_other_queues = |version: &str| Version::parse(version) >= Version::parse(OTHER_QUEUES);
     let reads_queues = path.file_name().starts_with(b"deep_ep");

@@ -181,7 +181,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             self.import(&module);
             for name in import.names.split(' ').filter(|name| !matches!(*name, "" | "*")) {
                 let name = format!("{module}.{name}");
-                // A name that is no module is what the module defines.
+                // The module itself defines a name that is not a module.
                 if !self.modules.contains_key(&name) && self.find(&name).is_some() {
                     self.import(&name);
                 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use std::ops::Range;
 
-use model::{BoundsError, Entry, Found, Gap, Limits};
+use model::{BoundsError, Entry, Found, Gap, Limits, index};
 
 use super::sections::ElfSections;
 
@@ -40,6 +40,31 @@ pub(super) trait Collect: Send {
 
     /// The finding: `None` if the file turned out to be irrelevant, an error if it cannot be read.
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap>;
+}
+
+/// Inspects a file whose size is limited, when all of it is there.
+pub(super) struct WholeFile {
+    bytes: Vec<u8>,
+    read: fn(&[u8]) -> Option<Found>,
+}
+
+impl WholeFile {
+    pub(super) fn start(read: fn(&[u8]) -> Option<Found>) -> Box<dyn Collect> {
+        Box::new(Self { bytes: Vec::new(), read })
+    }
+}
+
+impl Collect for WholeFile {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        // Holes read as zeros.
+        self.bytes.resize(index(offset)?, 0);
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+        Ok((self.read)(&self.bytes))
+    }
 }
 
 /// A file that can be read at ascending offsets.

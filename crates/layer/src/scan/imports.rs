@@ -1,13 +1,13 @@
 //! What Python files import: modules of packages, and programs and modules of a job.
 
-use model::{BoundsError, Entry, Found, Gap, PythonImports, index};
+use model::{Entry, Found, PythonImports};
 
-use super::extract::{Collect, Extractor};
+use super::extract::{Extractor, WholeFile};
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "imports",
     wants: |entry, head| is_python(entry, head) && PythonImports::are_read_of(&entry.path, entry.size),
-    start: |_, _| Box::new(Code::default()),
+    start: |_, _| WholeFile::start(read),
 };
 
 /// True for a module, or a program that Python's installers write.
@@ -19,21 +19,9 @@ fn is_python(entry: &Entry, head: &[u8]) -> bool {
     entry.path.file_name().ends_with(b".py") || is_started()
 }
 
-#[derive(Default)]
-struct Code(Vec<u8>);
-
-impl Collect for Code {
-    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
-        // The size is limited, and holes read as zeros.
-        self.0.resize(index(offset)?, 0);
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
-        let imports = PythonImports::read(&self.0);
-        Ok((!imports.is_empty()).then_some(Found::PythonImports(imports)))
-    }
+fn read(code: &[u8]) -> Option<Found> {
+    let imports = PythonImports::read(code);
+    (!imports.is_empty()).then_some(Found::PythonImports(imports))
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use model::{BoundsError, Entry, Found, Gap, index};
+use model::{Entry, Found};
 
-use super::extract::{Collect, Extractor};
+use super::extract::{Extractor, WholeFile};
 
 pub(super) const EXTRACTOR: Extractor =
-    Extractor { name: "pin", wants: |entry, _| is_metadata(entry), start: |_, _| Box::new(Metadata::default()) };
+    Extractor { name: "pin", wants: |entry, _| is_metadata(entry), start: |_, _| WholeFile::start(read) };
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -24,21 +24,9 @@ fn is_metadata(entry: &Entry) -> bool {
     entry.size <= LARGEST && path.file_name() == b"METADATA" && path.parent().file_name().ends_with(b".dist-info")
 }
 
-#[derive(Default)]
-struct Metadata(Vec<u8>);
-
-impl Collect for Metadata {
-    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
-        // The size is limited, and holes read as zeros.
-        self.0.resize(index(offset)?, 0);
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
-        let pin = PIN.captures(&self.0).and_then(|captures| captures.get(1));
-        Ok(pin.map(|release| Found::TorchPin(String::from_utf8_lossy(release.as_bytes()).into_owned())))
-    }
+fn read(metadata: &[u8]) -> Option<Found> {
+    let release = PIN.captures(metadata)?.get(1)?;
+    Some(Found::TorchPin(String::from_utf8_lossy(release.as_bytes()).into_owned()))
 }
 
 #[cfg(test)]
@@ -54,10 +42,8 @@ mod tests {
             ("Requires-Dist: torch>=2.8\nRequires-Dist: torchvision==0.23\n", None),
             ("Requires-Dist: torch\n", None),
         ] {
-            let mut metadata = Metadata::default();
-            metadata.push(0, text.as_bytes()).unwrap();
-            let found = match Box::new(metadata).finish() {
-                Ok(Some(Found::TorchPin(release))) => Some(release),
+            let found = match read(text.as_bytes()) {
+                Some(Found::TorchPin(release)) => Some(release),
                 _ => None,
             };
             assert_eq!(found.as_deref(), release, "{text}");

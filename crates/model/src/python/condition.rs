@@ -1,5 +1,5 @@
-//! Conditions of Python code whose outcome is known beforehand: those that compare variables of the environment, which
-//! nobody sets, and the platform.
+//! Conditions of Python code whose outcome is known beforehand: those on the platform, and those on environment variables as long as
+//! the process does not have the variable.
 
 use std::collections::BTreeMap;
 
