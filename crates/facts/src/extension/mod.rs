@@ -56,6 +56,8 @@ const MOST_MODULES: usize = 200_000;
 struct ExtensionFaults {
     refused: Vec<Refused>,
     mismatched: Vec<NvshmemMismatch>,
+    /// Why there may be more.
+    gap: Option<Gap>,
 }
 
 /// The faults of what the program imports, and of the other packages.
@@ -80,10 +82,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         // Nothing is imported after torch.
         Fact::Seen { .. } => Fact::Absent,
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-        Fact::Absent => context.loader.agreed(|import| search(context, import)).and_then(|found, _| match found {
-            Ok(found) => Fact::known(found),
-            Err(gap) => Fact::Unknown(gap),
-        }),
+        Fact::Absent => context.loader.agreed(|import| search(context, import)),
     };
     if let Some(first) = found.value().and_then(|faults| faults.imported.refused.first()) {
         culprit::insert(&culprit::find(context, &first.message), facts);
@@ -107,11 +106,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     });
     let texts = |select: fn(&AllFaults) -> &ExtensionFaults, of: fn(&ExtensionFaults) -> Vec<(ImagePath, String)>| {
         found.as_ref().and_then(|faults, _| {
-            listed(of(select(faults)).into_iter().map(|(path, text)| {
+            let faults = select(faults);
+            let texts = listed(of(faults).into_iter().map(|(path, text)| {
                 let site = context.rootfs.open(&path).ok().map(|(real, file)| file.site(&real, None));
                 let package = owner::package(context, &path).map(|package| package + ": ").unwrap_or_default();
                 (package + &text, site)
-            }))
+            }));
+            texts.or_else(|| faults.gap.clone().map_or(Fact::Absent, Fact::Unknown))
         })
     };
     let refused = |faults: &ExtensionFaults| -> Vec<(ImagePath, String)> {
@@ -150,28 +151,27 @@ fn listed(texts: impl Iterator<Item = (String, Option<Site>)>) -> Fact<Vec<Strin
 
 /// What does not work in the process of an import: the packages that the program imports, each with the first library that
 /// is refused, and those whose own import fails.
-fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> Result<AllFaults, Gap> {
+fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
     let Some(python) = context.python.as_ref().filter(|python| python.program.is_ok()) else {
-        return Ok(AllFaults::default());
+        return AllFaults::default();
     };
     let mut faults = AllFaults::default();
     let mut program = ImportWalk::new(context, python, import);
     program.program();
-    let mut gap = program.gap.take();
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));
     let mut modules = program.modules.len();
-    faults.imported = ExtensionFaults { refused: program.refused, mismatched: program.mismatched };
+    faults.imported = ExtensionFaults { refused: program.refused, mismatched: program.mismatched, gap: program.gap };
     for package in packages(context, python) {
         let mut walk = ImportWalk::new(context, python, import);
         walk.import(&package);
         modules += walk.modules.len();
         if modules > MOST_MODULES {
             let why = format!("the imports of the installed packages lead to more than {MOST_MODULES} modules");
-            gap.get_or_insert(Gap::new(why));
+            faults.unused.gap.get_or_insert(Gap::new(why));
             break;
         }
-        gap = gap.or(walk.gap);
+        faults.unused.gap = faults.unused.gap.or(walk.gap);
         let first = walk.refused.into_iter().next();
         faults.unused.refused.extend(first.filter(|refused| known.insert(refused.package.clone())));
         let is_new = |mismatch: &NvshmemMismatch| {
@@ -180,10 +180,7 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> Result<AllFaults, G
         let mismatched: Vec<_> = walk.mismatched.into_iter().filter(is_new).collect();
         faults.unused.mismatched.extend(mismatched);
     }
-    match gap {
-        Some(gap) if faults == AllFaults::default() => Err(gap),
-        _ => Ok(faults),
-    }
+    faults
 }
 
 /// The modules whose import may load a library that concerns: packages with one, those that import one which is a module

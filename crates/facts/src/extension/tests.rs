@@ -3,8 +3,8 @@
 use crate::tests::synthetic::{collect, file, rootfs};
 use crate::{Facts, key};
 use model::{
-    ElfInfo, Endian, Fact, Found, ImageConfig, PythonImports, SymbolExports, SymbolImport, SymbolImports, SymbolLinks,
-    SymbolVersion,
+    ElfInfo, Endian, Fact, Found, Gap, ImageConfig, PythonImports, SymbolExports, SymbolImport, SymbolImports,
+    SymbolLinks, SymbolVersion,
 };
 
 const SITE: &str = "usr/local/lib/python3.11/site-packages";
@@ -20,8 +20,10 @@ enum Content<'f> {
     Nvshmem(&'f [&'f str], &'f str),
     /// Metadata with the release of torch that it requires.
     Pin(&'f str),
+    /// A file that could not be read.
+    Unread,
 }
-use Content::{Code, Library, Nvshmem, Pin};
+use Content::{Code, Library, Nvshmem, Pin, Unread};
 
 fn elf(needed: &[&str], symbols: &[&str]) -> ElfInfo {
     let undefined = symbols.iter().filter_map(|symbol| symbol.strip_prefix('-'));
@@ -50,6 +52,7 @@ fn facts(command: &[&str], files: &[(&str, Content<'_>)]) -> Facts {
             Code(code) if path.contains("torch/") => vec![Found::Text(code.as_bytes().into())],
             Code(code) => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
             Pin(release) => vec![Found::TorchPin((*release).to_owned())],
+            Unread => return (file(&path.replace('~', SITE)), vec![Err(Gap::new("too large"))]),
             Library(needed, symbols) => vec![Found::Elf(Box::new(elf(needed, symbols)))],
             Nvshmem(needed, version) => {
                 let soname = path.contains("nvshmem_host").then(|| "libnvshmem_host.so.3".to_owned());
@@ -117,6 +120,24 @@ fn an_extension_for_another_torch_counts_where_it_is_imported() {
         let inner = ("~/flash/inner.py", Code("import flash_cuda\n"));
         assert_eq!(broken(command, &[OTHER_ABI, METADATA, program, init, inner, other]), imported);
     }
+}
+
+#[test]
+fn what_is_known_of_one_package_leaves_another_unknown() {
+    let files = [
+        OTHER_ABI,
+        METADATA,
+        ("~/flash/__init__.py", Code("import flash_cuda\n")),
+        ("~/nixl/__init__.py", Code("from . import _C\n")),
+        ("~/nixl/_C.abi3.so", Library(&["libucp.so.0", "libc10.so"], &[])),
+        ("lib/libucp.so.0", Unread),
+    ];
+    let [imported, unused] = broken(&["python3.11", "-c", "import nixl"], &files);
+    assert!(imported.starts_with("unknown: ") && imported.contains("too large"), "{imported}");
+    assert_eq!(unused, WHY);
+    let [imported, unused] = broken(&["python3.11", "-c", "import flash"], &files);
+    assert_eq!(imported, WHY);
+    assert!(unused.starts_with("unknown: "), "{unused}");
 }
 
 #[test]
