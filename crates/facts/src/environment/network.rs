@@ -36,9 +36,9 @@ pub(super) fn refused(
     match facts.get(key::NCCL_NET_PLUGIN) {
         Fact::Seen { .. } if !value.is_empty() => Ok(None),
         Fact::Unknown(gap) if !value.is_empty() => Err(gap.clone()),
-        _ => match mounted(effective, context).filter(|_| !value.is_empty()) {
-            Some(folder) => {
-                let why = format!("the network {value} may be in {folder}, a directory that the image does not have");
+        _ => match elsewhere(effective, context).filter(|_| !value.is_empty()) {
+            Some(place) => {
+                let why = format!("the network {value} may be in {place}");
                 Err(Gap::new(why).settled_by("the host mounts the plugin, or it is missing"))
             }
             None => Ok(refused(nothing, &[])),
@@ -46,13 +46,18 @@ pub(super) fn refused(
     }
 }
 
-/// The first directory of `LD_LIBRARY_PATH` that the image does not have, and that a host may mount.
-fn mounted(effective: &Effective<'_>, context: &Context<'_>) -> Option<ImagePath> {
-    let launched = effective.get("LD_LIBRARY_PATH").and_then(|setting| setting.value.clone());
-    let config = || context.config?.environment.get("LD_LIBRARY_PATH").cloned();
-    let list = launched.or_else(config)?;
+/// A place outside of the image where NCCL may find a plugin: a directory of `LD_LIBRARY_PATH` that the image does not have, and
+/// that a host may mount, or one that the launch computes.
+fn elsewhere(effective: &Effective<'_>, context: &Context<'_>) -> Option<String> {
+    let list = match effective.get("LD_LIBRARY_PATH") {
+        Some(setting) if setting.value.is_none() => return Some(format!("a directory that {} computes", setting.site)),
+        Some(setting) => setting.value.clone(),
+        None => context.config?.environment.get("LD_LIBRARY_PATH").cloned(),
+    };
+    let list = list?;
     let folders = list.split(':').filter(|folder| folder.starts_with('/')).map(ImagePath::from);
     // The container runtime mounts the driver into these itself.
     let is_of_the_driver = |folder: &ImagePath| folder.to_string().starts_with("/usr/local/nvidia");
-    folders.into_iter().find(|folder| !is_of_the_driver(folder) && !context.rootfs.is_directory(folder))
+    let mounted = folders.into_iter().find(|folder| !is_of_the_driver(folder) && !context.rootfs.is_directory(folder));
+    mounted.map(|folder| format!("{folder}, a directory that the image does not have"))
 }

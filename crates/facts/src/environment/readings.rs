@@ -100,6 +100,7 @@ pub(super) fn refused_values(
     let mut gap = settings.gap.clone();
     for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(&effective, setting)) {
         match refusal(setting, name, readers) {
+            Ok(Some(found)) if found.is_partial && runs_benchmark(context) => {}
             Ok(Some(found)) => list.push(describe(&found, setting), [setting.site.clone()]),
             Ok(None) => {}
             Err(undecided) => gap = Some(undecided),
@@ -116,6 +117,12 @@ pub(super) fn refused_values(
         list.push(text, [site]);
     }
     facts.insert(key::ENV_REFUSED_VALUES, list.fact(gap.as_ref()));
+}
+
+/// True for a command that runs a program of nccl-tests, each of which calls one collective: `all_reduce_perf`.
+fn runs_benchmark(context: &Context<'_>) -> bool {
+    let Some(Ok(command)) = context.config.and_then(|config| config.start.command.as_ref()) else { return false };
+    command.entrypoint.iter().chain(&command.arguments).flatten().any(|word| word.contains("_perf"))
 }
 
 /// Settings that have a cost.

@@ -23,15 +23,17 @@ pub(super) struct Misreading {
     pub(super) what: String,
     /// True when the job stops at it.
     pub(super) stops: bool,
+    /// True when it stops only at some collectives.
+    pub(super) is_partial: bool,
 }
 
 impl Misreading {
     fn ignored(what: impl Into<String>) -> Self {
-        Self { what: what.into(), stops: false }
+        Self { what: what.into(), stops: false, is_partial: false }
     }
 
     fn stops(what: impl Into<String>) -> Self {
-        Self { what: what.into(), stops: true }
+        Self { what: what.into(), stops: true, is_partial: false }
     }
 
     /// The setting and its effect, for a report.
@@ -44,7 +46,7 @@ impl Misreading {
 pub(super) fn misreading(about: &VariableUse, value: &str, version: &Version) -> Option<Misreading> {
     if value.is_empty() {
         if let Some(empty) = &about.empty {
-            return Some(Misreading { what: empty.what.clone(), stops: empty.stops });
+            return Some(Misreading { what: empty.what.clone(), stops: empty.stops, is_partial: false });
         }
         // NCCL's other readers take an empty value for an unset one.
         if !about.stops && !about.reads.sees_empty() {

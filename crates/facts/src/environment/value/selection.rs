@@ -154,9 +154,10 @@ impl<'t> Choices<'t> {
                 reasons.push(format!("'{function}' is not a function"));
             }
         }
+        let is_partial = reasons.is_empty() && left.iter().any(|(_, words)| !words.is_empty());
         let bare = left.iter().filter(|(_, words)| words.is_empty());
         reasons.extend(bare.map(|(function, _)| format!("no {} is left for {function}", self.kind)));
-        (!reasons.is_empty()).then(|| Misreading::stops(reasons.join(", ")))
+        (!reasons.is_empty()).then(|| Misreading { is_partial, ..Misreading::stops(reasons.join(", ")) })
     }
 }
 
