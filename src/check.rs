@@ -5,7 +5,7 @@ mod hosts;
 pub mod probed;
 pub mod remedy;
 
-use facts::launch::Setting;
+use facts::launch::{LaunchContainer, LaunchFile, Launched, Setting};
 use facts::machine::Host;
 use facts::{FactInputs, Facts};
 use image::Image;
@@ -20,12 +20,15 @@ use report::Report;
 
 pub use hosts::{HostDescription, HostsError, read_hosts};
 
+/// A launch that sets and starts nothing.
+static NO_LAUNCH: Launched = Launched { files: Vec::new(), options: Vec::new() };
+
 /// The rules, hosts and policy settings that images are judged with.
 #[derive(Debug)]
 pub struct Check<'r> {
     rulebook: &'r Rulebook,
     hosts: &'r [HostDescription],
-    launch: &'r [Setting],
+    launch: &'r Launched,
     job: Option<&'r Facts>,
     baseline: Option<&'r Baseline>,
     fail_on: Option<FailOn>,
@@ -52,11 +55,12 @@ pub struct Assessment<'r> {
     pub rules: Option<&'r RulesInForce>,
 }
 
-/// Collects the facts about an image without judging it. `launch` holds the variables that a job sets over the image's.
-pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
+/// Collects the facts about an image in a launch without judging it.
+pub fn inspect<'r>(image: &Image, launch: &Launched) -> Assessment<'r> {
+    let reference = &image.summary.reference;
     Assessment {
         host: None,
-        facts: facts(image, launch),
+        facts: facts(image, &launch.settings(reference)).with_launch(launch, reference),
         judgements: None,
         notices: Vec::new(),
         fail_on: FailOn::Error,
@@ -96,7 +100,7 @@ impl<'r> Check<'r> {
         Self {
             rulebook,
             hosts: &[],
-            launch: &[],
+            launch: &NO_LAUNCH,
             job: None,
             baseline: None,
             fail_on: None,
@@ -110,9 +114,9 @@ impl<'r> Check<'r> {
         Self { hosts, ..self }
     }
 
-    /// Treats these variables as set by the job.
+    /// Starts containers as the launch of the job does.
     #[must_use]
-    pub fn launch(self, launch: &'r [Setting]) -> Self {
+    pub fn launch(self, launch: &'r Launched) -> Self {
         Self { launch, ..self }
     }
 
@@ -140,29 +144,52 @@ impl<'r> Check<'r> {
         Self { fail_for, ..self }
     }
 
+    /// Judges what a launch gives the containers of each group, without their images. The rules are those that need no image.
+    pub fn run_launch(&self) -> Vec<(ImageSummary, Vec<Assessment<'r>>)> {
+        let judged = |(file, containers): (&LaunchFile, Vec<LaunchContainer>)| {
+            let image = containers.first().and_then(|container| container.image.clone());
+            let note = match image {
+                Some(image) => format!("only the launch is judged: the image {image} was not read"),
+                None => "only the launch is judged: it names no image".to_owned(),
+            };
+            let names = containers.iter().map(|container| container.name.as_str());
+            let reference = std::iter::once(file.name.as_str()).chain(names).collect::<Vec<_>>().join(", ");
+            let summary = ImageSummary { reference, notes: vec![note], ..ImageSummary::default() };
+            let facts = Facts::of_containers(file, &containers, &self.launch.options);
+            let assessments = self.judged(&summary, facts, Some(&Facts::default()));
+            (summary, assessments)
+        };
+        self.launch.groups().into_iter().map(judged).collect()
+    }
+
     /// Judges an image once, or once for each host.
     pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
         let with_job = |facts: Facts| match self.job {
             Some(job) => facts.with_job(job),
             None => facts,
         };
-        let without_launch = facts_without_launch(image, self.launch).map(with_job);
-        self.judged(image, with_job(facts(image, self.launch)), without_launch.as_ref())
+        let reference = &image.summary.reference;
+        let settings = self.launch.settings(reference);
+        let without_launch = facts_without_launch(image, &settings).map(with_job);
+        let facts = facts(image, &settings).with_launch(self.launch, reference);
+        self.judged(&image.summary, with_job(facts), without_launch.as_ref())
     }
 
     /// Judges an image as if it had this configuration.
     fn judged_with(&self, image: &Image, config: &ImageConfig) -> Vec<Assessment<'r>> {
-        let inputs = FactInputs { rootfs: &image.rootfs, config: Some(config), launch: self.launch };
-        self.judged(image, Facts::collect(&inputs), None)
+        let reference = &image.summary.reference;
+        let settings = self.launch.settings(reference);
+        let inputs = FactInputs { rootfs: &image.rootfs, config: Some(config), launch: &settings };
+        self.judged(&image.summary, Facts::collect(&inputs).with_launch(self.launch, reference), None)
     }
 
-    fn judged(&self, image: &Image, facts: Facts, without_launch: Option<&Facts>) -> Vec<Assessment<'r>> {
+    fn judged(&self, image: &ImageSummary, facts: Facts, without_launch: Option<&Facts>) -> Vec<Assessment<'r>> {
         if self.hosts.is_empty() {
-            return vec![self.assess(facts, without_launch, &image.summary)];
+            return vec![self.assess(facts, without_launch, image)];
         }
         let on = |host: &HostDescription| {
             let without_launch = without_launch.map(|facts| host.add_to(facts));
-            let assessment = self.assess(host.add_to(&facts), without_launch.as_ref(), &image.summary);
+            let assessment = self.assess(host.add_to(&facts), without_launch.as_ref(), image);
             Assessment { host: Some(host.host.clone()), ..assessment }
         };
         self.hosts.iter().map(on).collect()

@@ -79,7 +79,8 @@ impl<'r> Check<'r> {
         before: &[Assessment<'r>],
     ) -> Result<Remedy<'r>, DockerfileMismatch> {
         let config = image.config.clone().unwrap_or_default();
-        let launched: Vec<_> = self.launch.iter().map(|set| &set.name).collect();
+        let settings = self.launch.settings(&image.summary.reference);
+        let launched: Vec<_> = settings.iter().map(|set| &set.name).collect();
         let mut own = config.environment.clone();
         // The launch's values hide what the image itself has.
         own.retain(|name, _| !launched.contains(&name));

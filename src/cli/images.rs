@@ -14,8 +14,9 @@ use facts::explain::explain;
 use facts::{FactInputs, Facts};
 use image::{Image, Request};
 use judge::policy::Baseline;
+use judge::rules::Rule;
 use judge::{Rulebook, Verdict};
-use model::{Environment, cause, conceal, open_named};
+use model::{Environment, ImageSummary, cause, conceal, open_named};
 use rootfs::listing;
 
 use super::args::{self, InspectArgs};
@@ -43,7 +44,8 @@ pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) 
     let mut plan = ImagesPlan::check(command, environment)?;
     plan.confine(None, environment)?;
     let jobs = if plan.logs.is_empty() { Vec::new() } else { job::read(&plan.logs)? };
-    let given = Given { hosts: &plan.hosts, launch: &plan.launch };
+    let settings = plan.launch.all_settings();
+    let given = Given { hosts: &plan.hosts, launch: &settings };
     let job = jobs.last().map(|job| job::facts(job, &given));
     judge(&plan, known, job.as_ref())
 }
@@ -107,16 +109,36 @@ fn judge(plan: &ImagesPlan, known: KnownProblems<'_>, job: Option<&Facts>) -> Re
             KnownProblems::Stored(baseline) => Some(baseline),
             KnownProblems::FirstImage | KnownProblems::None => of_first.as_ref(),
         });
-        worst(rest.into_iter().chain(images), &plan.run, &mut outputs, |image, outputs| {
-            let assessments = check.run(image);
-            let reports: Vec<_> = assessments
-                .iter()
-                .map(|assessment| Report { run: Some(&plan.run), ..assessment.report(&image.summary, None) })
-                .collect();
-            outputs.report(&reports, &style)?;
+        let report = |summary: &ImageSummary, assessments: &[Assessment<'_>], outputs: &mut Outputs| {
+            let report = |assessment| Report { run: Some(&plan.run), ..Assessment::report(assessment, summary, None) };
+            outputs.report(&assessments.iter().map(report).collect::<Vec<_>>(), &style)?;
             let verdict = Verdict::worst(assessments.iter().filter_map(Assessment::verdict));
-            Ok(plan.exit.status(verdict.unwrap_or(Verdict::Pass)))
-        })
+            Ok::<_, CliError>(plan.exit.status(verdict.unwrap_or(Verdict::Pass)))
+        };
+        // Of an image that only the launch names, the launch can be judged without it.
+        let mut unread = None;
+        let images = rest.into_iter().chain(images).filter(|(_, loaded)| match loaded {
+            Err(error) if plan.takes_images => {
+                complain(error);
+                unread = Some(ExitStatus::Incomplete);
+                false
+            }
+            _ => true,
+        });
+        let read = worst(images, &plan.run, &mut outputs, |image, outputs| {
+            report(&image.summary, &check.run(image), outputs)
+        })?;
+        if plan.requests.is_empty() && plan.takes_images {
+            unread = Some(ExitStatus::Pass);
+        }
+        let Some(unread) = unread else { return Ok::<_, CliError>(read) };
+        let rulebook = plan.rulebook.open(shipped())?.only(Rule::is_of_launch);
+        let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
+        let mut exit = read.max(unread);
+        for (summary, assessments) in check.run_launch() {
+            exit = exit.max(report(&summary, &assessments, &mut outputs)?);
+        }
+        Ok(exit)
     })?;
     outputs.finish(&style)?;
     Ok(exit)
@@ -142,7 +164,8 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
     match &plan.action {
         Action::Files => outputs.text(&listing(&image.rootfs))?,
         Action::Explain(question) => {
-            let world = FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+            let settings = plan.launch.settings(&image.summary.reference);
+            let world = FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &settings };
             let accounts = explain(&world, question);
             outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
             return Ok(if accounts.is_ok() { ExitStatus::Pass } else { ExitStatus::Incomplete });

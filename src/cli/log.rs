@@ -27,7 +27,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
         let why = "is a description; a job is compared with the record that `ncclcheck host --format json` writes on its host";
         return Err(CliError::Usage(format!("--host {}: {why}", described.host)));
     }
-    let (launch, _) = launch(&asked.launch, &[], &options.limits)?;
+    let settings = launch(&asked.launch, &[], &options.limits)?.all_settings();
     let mut needs = CommandNeeds::new(false);
     needs.files(&asked.logs).files(source.folders()).outputs(targets.iter().map(|(_, target)| target));
     let sandbox = needs.enter(environment);
@@ -35,7 +35,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
     let outputs = Outputs::open(&targets, None)?;
     let jobs = job::read(&asked.logs)?;
     let run = ReportRun { command: "log".to_owned(), time: now(), sandbox: Some(sandbox), ..ReportRun::default() };
-    let given = Given { hosts: &hosts, launch: &launch };
+    let given = Given { hosts: &hosts, launch: &settings };
     let judged =
         JudgedLogs { rulebook: &rulebook, given, fail_on: asked.fail_on.fail_on, incomplete: asked.incomplete };
     judged.report(&jobs, &run, outputs, &style(&asked.output.look, environment))

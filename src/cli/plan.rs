@@ -1,6 +1,8 @@
 //! Resolves arguments to a plan without defaults or choices.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::thread;
 use crate::check::{HostDescription, read_hosts};
 use facts::explain::Question;
 use facts::is_shown;
-use facts::launch::{self, Assignment, LaunchContainer, Setting};
+use facts::launch::{self, Assignment, LaunchFile, Launched, Setting};
 use image::dockerfile::Dockerfile;
 use image::reference::{Reference, transport_of};
 use image::source::AccessOptions;
@@ -19,7 +21,7 @@ use judge::RulebookSource;
 use layer::cache::ScanCache;
 use model::Environment;
 use model::document::{FileError, read_text, read_text_from};
-use model::{FailOn, Gap, ImagePath, Limits, StartChoice, StartCommand, conceal, counted, suggestion};
+use model::{FailOn, ImagePath, Limits, StartChoice, StartCommand, cause, conceal, counted, suggestion};
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
@@ -30,6 +32,9 @@ use super::args::{
 };
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
+
+/// Endings of the launch files of a folder.
+const LAUNCH_ENDINGS: &[&str] = &["yaml", "yml", "json", "sh", "sbatch", "slurm", "env"];
 
 /// Maximum number of variables in a launch file. Linux gives a process at most 6 MiB of arguments and environment.
 const MOST_VARIABLES: usize = 1 << 16;
@@ -50,8 +55,10 @@ pub(super) struct ImagesPlan {
     pub(super) requests: Vec<Request>,
     /// Number of images to load at once.
     pub(super) at_once: NonZeroUsize,
-    /// Variables that the job sets, from launch files and options.
-    pub(super) launch: Vec<Setting>,
+    /// What launch files and options set and start.
+    pub(super) launch: Launched,
+    /// True if the images are those that launch files name.
+    pub(super) takes_images: bool,
     pub(super) outputs: Vec<(Format, OutputTarget)>,
     pub(super) style: Style,
     /// Value of `--fail-on`, if given.
@@ -84,7 +91,9 @@ impl ImagesPlan {
     pub(super) fn check(command: CheckCommand, environment: &Environment) -> Result<Self, CliError> {
         let mut judged = command.check;
         let lists = &command.list.list;
-        judged.common.images = listed(judged.common.images, lists, &judged.common.reading.access.limits()?)?;
+        if !judged.common.images.is_empty() || !lists.is_empty() {
+            judged.common.images = listed(judged.common.images, lists, &judged.common.reading.access.limits()?)?;
+        }
         let dockerfile = command.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::judge(judged, command.process, environment)?;
         Ok(Self { exit: command.incomplete, logs: command.log, dockerfile, ..plan })
@@ -115,8 +124,7 @@ impl ImagesPlan {
         let settings = shown.map(|(name, value)| {
             Assignment { name, value: Some(value), line: None }.in_launch("the environment of this process")
         });
-        let settings = settings.collect::<Vec<_>>();
-        self.launch.splice(..0, settings);
+        self.launch.files.insert(0, LaunchFile { settings: settings.collect(), ..LaunchFile::default() });
     }
 
     pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<Self, CliError> {
@@ -142,10 +150,7 @@ impl ImagesPlan {
     ) -> Result<Self, CliError> {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
-        let (launch, containers) = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
-        // The last known value of a variable wins. An unknown value, which only a shell can compute, is ignored here.
-        let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
-        let variables: BTreeMap<_, _> = known.collect();
+        let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
         let given = process.command.as_deref().map(|text| StartCommand::of_option("--command", text)).transpose();
         let given = given.map_err(|why| CliError::Usage(format!("--command: {why}")))?;
         let start = StartChoice { command: given.map(Ok), python: process.python, user: process.user };
@@ -154,21 +159,23 @@ impl ImagesPlan {
             command: command.to_owned(),
             time: now(),
             platform: platform(common.reading.platform.as_ref()),
-            variables: launch.iter().map(|set| set.name.clone()).collect(),
+            variables: launch.all_settings().into_iter().map(|set| set.name).collect(),
             sandbox: None,
         };
         let has_sandbox = !common.reading.access.no_sandbox;
         let cache = Arc::new(common.caching.open(process.trust, environment)?);
-        let requests = requests(&common.images, common.reading, process.jobs, &cache, environment)?;
+        let takes_images = common.images.is_empty();
+        let images = if takes_images { images_of(&launch) } else { common.images };
+        let requests = requests(&images, common.reading, process.jobs, &cache, environment)?;
         let jobs = requests.first().map_or(NonZeroUsize::MIN, |request| request.jobs);
         let (at_once, jobs) = shared_jobs(jobs, requests.len());
         let contacts = RegistryContacts::default();
         let requests = requests.into_iter().map(|request| Request {
             jobs,
             contacts: contacts.clone(),
-            environment: variables.clone(),
+            environment: known(launch.settings(&request.text)),
             start: StartChoice {
-                command: start.command.clone().or_else(|| commands(&containers, &request.text)),
+                command: start.command.clone().or_else(|| launch.command(&request.text)),
                 ..start.clone()
             },
             ..request
@@ -182,6 +189,7 @@ impl ImagesPlan {
             requests,
             at_once,
             launch,
+            takes_images,
             outputs,
             style,
             fail_on: None,
@@ -330,45 +338,75 @@ fn is_stdin(image: &str) -> bool {
 
 /// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
 /// secrets.
-pub(super) fn launch(
-    files: &[PathBuf],
-    options: &[String],
-    limits: &Limits,
-) -> Result<(Vec<Setting>, Vec<FileContainers>), CliError> {
-    let mut settings = Vec::new();
-    let mut containers = Vec::new();
-    for path in files {
-        let name = path.display().to_string();
+pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Launched, CliError> {
+    let mut launched = Launched::default();
+    for path in in_folders(files)? {
+        let is_stdin = path.as_os_str() == "-";
+        let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
-        let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
-        let read = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
-        let more = read.notes.len().saturating_sub(LAUNCH_NOTES);
+        let text = read_input(&path, limits).map_err(|error| wrong(error.why))?;
+        let mut file = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
+        let more = file.notes.len().saturating_sub(LAUNCH_NOTES);
         let more = (more > 0).then(|| counted(more, "more note", "more notes"));
-        for note in read.notes.into_iter().take(LAUNCH_NOTES).chain(more) {
+        for note in file.notes.iter().take(LAUNCH_NOTES).chain(&more) {
             super::say(&format!("note: --launch {name}: {note}"));
         }
-        let count = read.assignments.len();
+        let of_containers = file.containers.iter().map(|container| container.settings.len());
+        let count = file.settings.len() + of_containers.sum::<usize>();
         if count > MOST_VARIABLES {
             return Err(wrong(format!("it sets {count} variables, of which at most {MOST_VARIABLES} are read")));
         }
-        containers.push((name.clone(), read.containers));
-        let shown = read.assignments.into_iter().filter(|given| is_shown(&given.name));
-        settings.extend(shown.map(|given| given.in_launch(&name)));
+        let lists = file.containers.iter_mut().map(|container| &mut container.settings);
+        for settings in lists.chain([&mut file.settings, &mut file.unpassed]) {
+            settings.retain(|setting| is_shown(&setting.name));
+        }
+        launched.files.push(file);
     }
     for text in options {
         let (name, value) = variable(text)?;
         let given = Assignment { name: name.to_owned(), value: Some(value.to_owned()), line: None };
-        settings.push(given.in_launch("--env"));
+        launched.options.push(given.in_launch("--env"));
     }
-    Ok((settings, containers))
+    Ok(launched)
 }
 
-/// A launch file and the containers that it starts.
-type FileContainers = (String, Vec<LaunchContainer>);
+/// The launch files, with those in a folder in the place of it, in the order of their names.
+fn in_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let wrong = |why: String| CliError::Usage(format!("--launch {}: {why}", path.display()));
+        let entries = path.read_dir().and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.map_err(|error| wrong(cause(&error)))?;
+        let is_launch = |file: &PathBuf| {
+            let ending = file.extension().and_then(OsStr::to_str);
+            file.is_file() && ending.is_some_and(|ending| LAUNCH_ENDINGS.contains(&ending))
+        };
+        let mut inside: Vec<_> = entries.iter().map(fs::DirEntry::path).filter(is_launch).collect();
+        if inside.is_empty() {
+            return Err(wrong(format!("the folder has no file that ends with .{}", LAUNCH_ENDINGS.join(", ."))));
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
 
-/// The command that launch files give a container of an image; the last file that gives one counts.
-fn commands(files: &[FileContainers], reference: &str) -> Option<Result<StartCommand, Gap>> {
-    files.iter().rev().find_map(|(file, containers)| launch::choose(file, containers, reference))
+/// The images that launch files name, which the command line does not show.
+fn images_of(launch: &Launched) -> Vec<String> {
+    let images = launch.images();
+    for (file, image) in &images {
+        super::say(&format!("note: {file} names the image {image}"));
+    }
+    images.into_iter().map(|(_, image)| image).collect()
+}
+
+/// The last known value of each variable. An unknown value, which only a shell can compute, is ignored here.
+fn known(settings: Vec<Setting>) -> BTreeMap<String, String> {
+    settings.into_iter().filter_map(|setting| Some((setting.name, setting.value?))).collect()
 }
 
 /// Resolves `--dockerfile`. CI services identify files by their path in the repository, whose root must be the current

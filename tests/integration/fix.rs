@@ -168,10 +168,10 @@ fn the_folder_of_an_older_nccl_leaves_the_list() {
 #[test]
 fn settings_of_the_job_are_not_in_the_dockerfile() {
     let image = built("good", &[("A", "1")], "FROM debian:12\nENV A=1\n");
-    let (diff, summary) = fix(image.path(), &["--env", "NCCL_P2P_DISABLE=1"]);
+    let (diff, summary) = fix(image.path(), &["--env", "NCCL_SHM_DISABLE=1"]);
     assert_eq!(diff, "");
-    assert!(summary.contains("[env/p2p-disabled]"), "{summary}");
-    assert!(summary.contains("it is set in --env (NCCL_P2P_DISABLE), not by the Dockerfile"), "{summary}");
+    assert!(summary.contains("[env/shm-disabled]"), "{summary}");
+    assert!(summary.contains("it is set in --env (NCCL_SHM_DISABLE), not by the Dockerfile"), "{summary}");
     assert!(summary.contains("nothing in Dockerfile can be changed mechanically"), "{summary}");
 }
 

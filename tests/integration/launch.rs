@@ -64,7 +64,9 @@ fn a_job_may_set_what_an_image_may_not() {
     ];
     assert_eq!(failed(&report("check", &job)), [""; 0]);
     let off = report("check", &["-e", "NCCL_IB_DISABLE=1", "-e", "NCCL_IB_HCA=mlx5"]);
-    assert_eq!(failed(&off), ["env/contradiction", "env/ib-disabled"]);
+    assert_eq!(failed(&off), ["env/contradiction", "launch/transport-off"]);
+    let on_rdma = ["-e", "NCCL_IB_DISABLE=1", "--host", "driver=570.86.15,rdma=mlx5"];
+    assert!(failed(&report("check", &on_rdma)).contains(&"env/ib-disabled"));
 }
 
 #[test]
@@ -77,14 +79,14 @@ fn what_only_the_launch_brings_about_belongs_to_the_arrangement() {
             report["judgements"].as_array().unwrap().iter().find(|one| one["rule"] == rule).unwrap().clone();
         ["outcome", "owner"].map(|key| judgement[key].as_str().unwrap().to_owned())
     };
-    let script = file("#!/bin/bash\nexport NCCL_IB_DISABLE=1\nexport NCCL_ALGO=$X\npython train.py\n");
+    let script = file("#!/bin/bash\nexport NCCL_SHM_DISABLE=1\nexport NCCL_ALGO=$X\npython train.py\n");
     let script = ["--launch", script.path().to_str().unwrap()];
-    assert_eq!(answer("good", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), ["fail", "arrangement"]);
-    assert_eq!(answer("good", &script, "env/ib-disabled"), ["fail", "arrangement"]);
+    assert_eq!(answer("good", &["-e", "NCCL_SHM_DISABLE=1"], "env/shm-disabled"), ["fail", "arrangement"]);
+    assert_eq!(answer("good", &script, "env/shm-disabled"), ["fail", "arrangement"]);
     assert_eq!(answer("good", &script, "env/value-refused"), ["unknown", "arrangement"]);
     assert_eq!(answer("good", &script, "env/p2p-disabled"), ["pass", "image"]);
     // The image has the problem by itself.
-    assert_eq!(answer("env-disabled", &["-e", "NCCL_IB_DISABLE=1"], "env/ib-disabled"), ["fail", "image"]);
+    assert_eq!(answer("env-disabled", &["-e", "RANK=1"], "env/ib-disabled"), ["fail", "image"]);
 }
 
 #[test]

@@ -26,7 +26,9 @@ macro_rules! tests {
     ($($target:ident)*) => {
         $(#[test]
         fn $target() {
-            run(stringify!($target));
+            // The program reads its inputs on its main thread, whose stack has this size.
+            let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(|| run(stringify!($target)));
+            thread.unwrap().join().unwrap();
         })*
 
         #[test]

@@ -45,9 +45,14 @@ impl Definition {
         self.name.starts_with("job.")
     }
 
-    /// Returns true when the image's bytes, its launch or a host provide the fact.
+    /// Returns true when only a launch file that starts a container provides the fact.
+    pub fn is_of_container(&self) -> bool {
+        self.name.starts_with("container.")
+    }
+
+    /// Returns true when the image's bytes, the variables of its launch or a host provide the fact.
     pub fn is_of_image(&self) -> bool {
-        !self.is_of_run() && !self.is_of_job()
+        !self.is_of_run() && !self.is_of_job() && !self.is_of_container()
     }
 
     /// Describes the expected values: the type, or the list of words.
@@ -373,6 +378,7 @@ keys! {
     HOST_REDIRECTING_PORTS "host.redirecting_ports" Vec<String>, "PCIe switch ports above the GPUs whose ACS redirects peer-to-peer traffic to the root complex";
     HOST_TRANSLATED_GPUS "host.translated_gpus" Vec<String>, "GPUs whose DMA addresses the IOMMU translates";
     HOST_RDMA_DEVICES "host.rdma_devices" Vec<String>, "RDMA devices of the host, without those of Azure Accelerated Networking";
+    HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings of a process in the network of the host that name an interface or an RDMA device of which the host has none: the setting, and what the host has";
     HOST_RDMA_WITHOUT_VERBS "host.rdma_without_verbs" Vec<String>, "RDMA devices that the kernel does not expose to user space";
     HOST_RDMA_ACTIVE_PORTS "host.rdma_active_ports" Vec<String>, "Active ports of the host's RDMA devices";
     HOST_ROCE_PORTS "host.roce_ports" Vec<String>, "Active RoCE ports of the host's RDMA devices";
@@ -484,6 +490,24 @@ keys! {
     RUN_REFERENCE "run.has_reference" bool, "True when --reference names the recording of a reference run";
     RUN_UNEXPECTED "run.unexpected" Vec<String>, "Facts that differ from the file of --expect";
     RUN_WORSE "run.worse_than_reference" Vec<String>, "Results that are slower than the recording of --reference, or that use other transports";
+    CONTAINER_NAME "container.name" String, "The containers of the launch file that are judged, with file and line; all facts of a container are absent without a launch file that starts one";
+    CONTAINER_STARTER "container.starter" String, "What starts the container: docker, compose, kubernetes, service (SkyPilot, dstack, Determined), or scheduler (pyxis, Apptainer), which keeps the network, the memory and the devices of the host";
+    CONTAINER_RUNS_TORCH "container.runs_torch" bool, "True when the image has PyTorch, or when a launcher in the command or a setting of NCCL or PyTorch shows that it does";
+    CONTAINER_GPUS "container.gpus" i64, "Number of GPUs that the container gets, unless it gets all";
+    CONTAINER_SHM "container.shm_bytes" i64, "Size of the container's /dev/shm in bytes, 64 MiB unless the launch says otherwise; absent if it is that of the host, or as large as memory";
+    CONTAINER_NETWORK "container.network" String, "Network of the container: host, or own";
+    CONTAINER_RDMA "container.rdma" Vec<String>, "What gives the container RDMA devices: a path, a resource of Kubernetes, privileged";
+    CONTAINER_LOCKS_MEMORY "container.locks_memory" bool, "True when nothing bounds the memory that the container locks: the capability IPC_LOCK, an unlimited memlock, privileged, or the limits of the host";
+    CONTAINER_MEMORY "container.memory_bytes" i64, "Most memory of the container, in bytes";
+    CONTAINER_MOUNTS "container.mounts" Vec<String>, "What the container mounts over the image, as SOURCE:TARGET";
+    CONTAINER_RANKS "container.ranks" i64, "Number of processes that the launcher in the container's command starts on a node, if an option says it";
+    CONTAINER_NODES "container.nodes" i64, "Number of nodes of the job, as its launcher is told, or the number of copies of the container that the file starts";
+    CONTAINER_UNMATCHED_NAMES "container.unmatched_names" Vec<String>, "Settings of interfaces that leave none of a container's own network, whose only interface is eth0";
+    CONTAINER_OTHER_IMAGES "container.other_images" Vec<String>, "Images of one repository of which the containers with GPUs take several tags";
+    CONTAINER_HIDDEN "container.hidden" Vec<String>, "What mounts of the container hide: the folder, and the PyTorch or NCCL of the image that is in it";
+    CONTAINER_COLLIDING_PORTS "container.colliding_ports" Vec<String>, "Options for a port that commands of several Compose services on the network of the host have in common, with the services";
+    CONTAINER_NOT_PASSED "container.not_passed" Vec<String>, "Variables that a script exports and does not pass to the container that it starts";
+    CONTAINER_UNRESOLVED "container.unresolved_address" String, "MASTER_ADDR, if it is the name of a Compose service, which a container on the network of the host does not resolve";
     JOB_LINES "job.lines" i64, "Number of lines in the logs of the job; all facts of a job are absent without a log";
     JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";
     JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";

@@ -217,6 +217,13 @@ impl Facts {
         }
     }
 
+    /// Returns true for facts about the bytes of an image: those of a launch or a log alone are about none.
+    pub fn are_of_image(&self) -> bool {
+        let of_launch = key::definitions![ENV_EFFECTIVE, LAUNCH_VARIABLES];
+        let is_of_bytes = |key: &Definition| key.is_of_image() && !host::is_of_host(key) && !of_launch.contains(&key);
+        KEYS.iter().any(|key| is_of_bytes(key) && self.form(key).is_some())
+    }
+
     /// Adds the facts of a job that ran the image.
     #[must_use]
     pub fn with_job(mut self, job: &Self) -> Self {

@@ -203,7 +203,7 @@ Examples:
     mut_args = short_help(&[
         "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
     ]),
-    mut_arg("images", |images| images.required(false).required_unless_present("list")),
+    mut_arg("images", |images| images.required(false).required_unless_present_any(["list", "launch"])),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),
 )]
@@ -421,11 +421,13 @@ pub(super) struct ImageArgs {
     /// The container gets it, as with `docker run -e`. The variable overrides the image's. A root file system has no variables of its own.
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
     pub(super) env: Vec<String>,
-    /// Read environment variables from a launch file of the job (repeatable)
+    /// Start the container as a launch file of the job does (repeatable)
     ///
-    /// Supported are shell and Slurm scripts, Compose files, Kubernetes manifests and other YAML, and files of NAME=VALUE lines.
-    /// Nothing in the file is executed. --env takes precedence.
-    #[arg(long, value_name = "FILE", help_heading = "Image")]
+    /// FILE sets variables, and what the container gets: its command, GPUs, devices, memory and network. Supported are shell and
+    /// Slurm scripts with docker run, srun or Apptainer, Compose files, Kubernetes manifests and other YAML, and files of
+    /// NAME=VALUE lines; a folder stands for the files in it, and - for standard input. Nothing in a file is executed. --env takes
+    /// precedence. Without an IMAGE, `check` judges those that the file names, or the launch alone.
+    #[arg(long, value_name = "FILE|FOLDER", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) caching: CacheArg,

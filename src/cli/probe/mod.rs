@@ -138,7 +138,8 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             if in_place { here(&process, &steps, &more, &terminal) } else { run.record(&request.text, Some(reading)) }
         };
         let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
-        let probed = read_and_run(request, &plan.launch, &progress, &expected, run);
+        let settings = plan.launch.settings(&request.text);
+        let probed = read_and_run(request, &settings, &progress, &expected, run);
         // The report replaces the progress.
         drop(progress);
         if !matches!(probed, Err(PreflightError::Run(_))) {

@@ -15,6 +15,7 @@ pub fn is_judged(name: &str) -> bool {
     const OF_PROCESS: &[&str] = &[
         "CUDA_LAUNCH_BLOCKING",
         "CUDA_VISIBLE_DEVICES",
+        "GLOO_SOCKET_IFNAME",
         "LOCAL_RANK",
         "MASTER_ADDR",
         "MASTER_PORT",

@@ -1,6 +1,7 @@
 //! Facts that only a host record provides. Gaps in the record make them unknown, with the same reason.
 
 mod devices;
+mod names;
 mod rdma;
 mod software;
 #[cfg(test)]
@@ -47,6 +48,7 @@ impl Facts {
         devices::produce(record, &mut facts);
         rdma::produce(record, &mut facts);
         software::produce(record, &mut facts);
+        names::produce(record, &mut facts);
         facts
     }
 }

@@ -48,20 +48,20 @@ const LONGEST: usize = 1 << 20;
 
 /// Returns the variables that a script passes to the programs that it starts, in script order.
 pub fn script(text: &str) -> Vec<Assignment> {
-    read(text).assignments
+    read(text, 1).assignments
 }
 
-/// The same, with notes about what the script takes from elsewhere, or why it is not read.
-pub(super) fn job_script(text: &str) -> Result<Launch, String> {
+/// The same of a script that begins at `line`, with notes about what it takes from elsewhere, or why it is not read.
+pub(super) fn job_script(text: &str, line: usize) -> Result<Launch, String> {
     if text.len() > LONGEST {
         return Err(format!("a script has {} bytes, of which at most {LONGEST} are read", text.len()));
     }
-    Ok(read(text))
+    Ok(read(text, line))
 }
 
-fn read(text: &str) -> Launch {
+fn read(text: &str, line: usize) -> Launch {
     let mut shell = Shell::default();
-    shell.run(text, 1, 0);
+    shell.run(text, line, 0);
     shell.finish()
 }
 
@@ -74,6 +74,10 @@ pub(super) struct Shell {
     /// True after `set -a`: every assignment is exported.
     exports_all: bool,
     handed: Vec<Assignment>,
+    /// Those that the option of a container engine passes on.
+    passed: Vec<Assignment>,
+    /// True if it starts processes outside of a container too, which get what it exports.
+    starts_outside: bool,
     /// Notes about variables that are set elsewhere.
     notes: Vec<String>,
 }
@@ -92,7 +96,8 @@ impl Shell {
     pub(super) fn finish(mut self) -> Launch {
         let mut seen = BTreeSet::new();
         self.handed.retain(|given| seen.insert((given.name.clone(), given.value.clone(), given.line)));
-        Launch { assignments: self.handed, notes: self.notes, ..Launch::default() }
+        let passed = if self.starts_outside { self.handed.clone() } else { self.passed };
+        Launch { assignments: self.handed, passed, notes: self.notes }
     }
 
     fn command(&mut self, command: &ShellCommand, depth: usize) {
@@ -178,6 +183,10 @@ impl Shell {
 
     /// Reads the options of launchers anywhere in a command: `srun … docker run … mpirun …` is common.
     fn launchers(&mut self, words: &[&ShellWord], depth: usize) {
+        let programs = || words.iter().filter_map(|word| LaunchProgram::of(word));
+        let is_launcher = |program| matches!(program, LaunchProgram::Mpi | LaunchProgram::Slurm);
+        self.starts_outside |=
+            programs().any(is_launcher) && !programs().any(|program| program == LaunchProgram::Container);
         let mut launcher = None;
         let mut words = words.iter().copied().peekable();
         while let Some(word) = words.next() {
@@ -192,7 +201,11 @@ impl Shell {
                 | (Some(LaunchProgram::Slurm), "--export") => {
                     let separate = (word.text.len() == option.len()).then(|| words.next()).flatten();
                     let value = separate.cloned().unwrap_or_else(|| after(word, option.len() + 1));
+                    let begin = self.handed.len();
                     self.list(&value, launcher == Some(LaunchProgram::Slurm));
+                    if launcher == Some(LaunchProgram::Container) {
+                        self.passed.extend(self.handed.iter().skip(begin).cloned());
+                    }
                 }
                 (Some(LaunchProgram::Mpi), "-genv" | "-env") => {
                     if let Some(name) = words.next() {
@@ -247,11 +260,12 @@ impl Shell {
     }
 
     fn pair(&mut self, name: &ShellWord, value: Option<&ShellWord>) {
+        let line = name.line;
         if let Some(given) = name.assignment() {
             self.handed.push(given);
         } else if let Some(name) = name.known().filter(|name| is_name(name)) {
             let value = value.and_then(|word| word.known()).map(ToOwned::to_owned);
-            self.handed.push(Assignment { name: name.to_owned(), value, line: None });
+            self.handed.push(Assignment { name: name.to_owned(), value, line: Some(line) });
         }
     }
 }
@@ -281,9 +295,9 @@ fn is_allexport(words: &[&ShellWord]) -> bool {
 }
 
 /// Returns the variables that a command line, given as a list of words like `command` and `args` of Kubernetes, passes
-/// to programs.
-pub(super) fn of_words(words: &[String]) -> Launch {
-    let words: Vec<_> = words.iter().map(|text| ShellWord { text: text.clone(), computed: false, line: 0 }).collect();
+/// to programs. Each word has its line.
+pub(super) fn of_words(words: Vec<(String, usize)>) -> Launch {
+    let words = words.into_iter().map(|(text, line)| ShellWord { text, computed: false, line }).collect();
     let mut shell = Shell::default();
     shell.command(&ShellCommand { words, input: None }, 0);
     shell.finish()

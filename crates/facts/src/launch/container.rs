@@ -1,14 +1,24 @@
 //! The containers that launch files start, and the command of each.
 
+use model::document::YamlNode;
 use model::{Gap, StartCommand};
+
+use super::given::Given;
+use super::{LaunchFile, Setting};
 
 /// A container that a launch file starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchContainer {
+    /// Its name, or that of its service, task or program.
+    pub name: String,
+    /// The line where it begins, from 1.
+    pub line: usize,
     /// The image, as the file names it.
     pub image: Option<String>,
-    /// True if the file gives it a GPU.
-    pub has_gpu: bool,
+    /// What it gets beside its command.
+    pub given: Given,
+    /// The variables that it gets beside those of the whole file.
+    pub settings: Vec<Setting>,
     /// What replaces the image's entrypoint.
     pub entrypoint: Option<Vec<String>>,
     /// What replaces the image's command.
@@ -28,6 +38,20 @@ impl LaunchContainer {
         }
     }
 
+    /// True if another container gets the same: the same image, command, variables and devices, by other lines of the file.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let what = |container: &Self| {
+            let values = container.settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
+            (
+                container.image.clone(),
+                container.entrypoint.clone(),
+                container.arguments.clone(),
+                values.collect::<Vec<_>>(),
+            )
+        };
+        what(self) == what(other) && self.given == other.given
+    }
+
     /// True if the file names the image by this reference, which may have a transport before it.
     fn is_of(&self, reference: &str) -> bool {
         let Some(image) = &self.image else { return false };
@@ -37,11 +61,10 @@ impl LaunchContainer {
 
 /// The command that a launch file gives a container of an image; `None` if that is the image's own. Containers of this image
 /// count before others, and those with a GPU before those without.
-pub fn choose(file: &str, containers: &[LaunchContainer], reference: &str) -> Option<Result<StartCommand, Gap>> {
-    let own = preferred(containers.iter().collect(), |container| container.is_of(reference));
+pub(super) fn choose(file: &LaunchFile, reference: &str) -> Option<Result<StartCommand, Gap>> {
     let mut commands: Vec<StartCommand> = Vec::new();
-    for container in preferred(own, |container| container.has_gpu) {
-        let command = container.command(file);
+    for container in meant(&file.containers, reference) {
+        let command = container.command(&file.name);
         if !commands.contains(&command) {
             commands.push(command);
         }
@@ -51,14 +74,29 @@ pub fn choose(file: &str, containers: &[LaunchContainer], reference: &str) -> Op
         [one] if one.entrypoint.is_none() && one.arguments.is_none() && one.directory.is_none() => None,
         [one] => Some(Ok(one.clone())),
         several => {
-            let why = format!("{file} starts containers with {} different commands", several.len());
+            let why = format!("{} starts containers with {} different commands", file.name, several.len());
             Some(Err(Gap::new(why).settled_by("name the command of the job with --command")))
         }
     }
 }
 
-/// The containers that are meant, or all if none is.
-fn preferred(containers: Vec<&LaunchContainer>, is_meant: impl Fn(&LaunchContainer) -> bool) -> Vec<&LaunchContainer> {
-    let meant: Vec<_> = containers.iter().copied().filter(|container| is_meant(container)).collect();
-    if meant.is_empty() { containers } else { meant }
+/// The containers of an image, or of a file that names none of them all: those with a GPU, if one has a GPU.
+pub(super) fn meant<'c>(containers: &'c [LaunchContainer], reference: &str) -> Vec<&'c LaunchContainer> {
+    let own = preferred(containers.iter().collect(), |container| container.is_of(reference));
+    preferred(own, |container| container.given.has_gpu)
+}
+
+/// The containers for which this holds, or all if it holds for none.
+fn preferred(containers: Vec<&LaunchContainer>, holds: impl Fn(&LaunchContainer) -> bool) -> Vec<&LaunchContainer> {
+    let preferred: Vec<_> = containers.iter().copied().filter(|container| holds(container)).collect();
+    if preferred.is_empty() { containers } else { preferred }
+}
+
+/// The texts of a list; `None` if one is not a text.
+pub(super) fn texts(list: &YamlNode) -> Option<Vec<String>> {
+    list.list()
+        .iter()
+        .map(|word| word.as_str().map(ToOwned::to_owned))
+        .collect::<Option<Vec<_>>>()
+        .filter(|words| !words.is_empty())
 }

@@ -1,17 +1,19 @@
 //! YAML and JSON documents that start jobs: Kubernetes resources with a pod template (Job, Deployment, PyTorchJob, MPIJob …),
 //! Compose files, and those of SkyPilot, Ray, dstack, Determined or Helm, whose keys for variables and scripts are alike.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::document::{Document, DocumentError, YamlNode};
+use model::document::{Document, DocumentError, YamlNode, YamlValue};
 use model::size;
 
 use super::command::{job_script, of_words};
+use super::given::is_computed;
 use super::lines::is_name;
-use super::{Assignment, Launch, workload};
+use super::{Assignment, Launch, LaunchContainer, LaunchFile, settings, workload};
 
-/// Keys whose values are variables: a list of `{name: NAME, value: VALUE}` or `NAME=VALUE`, or a map.
-const VARIABLES: &[&str] = &["env", "environment", "envs", "env_vars", "envVars", "environment_variables"];
+/// Endings of keys whose values are variables: a list of `{name: NAME, value: VALUE}` or `NAME=VALUE`, or a map. Others are
+/// `extraEnv` and `task_env`.
+const VARIABLES: &[&str] = &["env", "environment", "envs", "env_vars", "envvars", "environment_variables"];
 /// Keys of the words of one command line, in their order in it.
 const WORDS: &[&str] = &["entrypoint", "command", "args"];
 /// Keys whose values are scripts: a text, or a list of them.
@@ -40,40 +42,47 @@ pub(super) fn is_manifest(name: &str, text: &str) -> bool {
             && text.lines().any(|line| key(line.trim_start_matches([' ', '{', '\t']))))
 }
 
-/// Returns the variables of all containers, in document order.
-pub(super) fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
-    let mut found = ManifestVariables { lines: lines_of_names(text), ..ManifestVariables::default() };
-    let mut containers = Vec::new();
-    for document in documents(name, text)? {
-        found.walk(&document);
-        containers.extend(workload::containers(&document));
+/// Returns the containers, with their variables, and the variables that belong to none of them.
+pub(super) fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
+    let documents = documents(name, text)?;
+    let mut all = ManifestVariables::default();
+    for document in &documents {
+        all.walk(document);
     }
-    let launch = found.resolve().map_err(|why| Document { name, text }.mistake_of("kind", why))?;
-    Ok(Launch { containers, ..launch })
+    let maps = std::mem::take(&mut all.config_maps);
+    let mut left = MOST_TAKEN;
+    let mut read = || -> Result<LaunchFile, String> {
+        let mut containers = Vec::new();
+        for (container, nodes) in documents.iter().flat_map(workload::containers) {
+            let mut own = ManifestVariables::default();
+            for node in nodes {
+                own.walk(node);
+            }
+            let settings = settings(own.resolve(&maps, &mut left)?.assignments, name);
+            containers.push(LaunchContainer { settings, ..container });
+        }
+        let Launch { assignments, notes, .. } = std::mem::take(&mut all).resolve(&maps, &mut left)?;
+        let of_containers: BTreeSet<_> =
+            containers.iter().flat_map(|one| &one.settings).map(|setting| (&*setting.name, &setting.site)).collect();
+        let mut shared = settings(assignments, name);
+        shared.retain(|setting| !of_containers.contains(&(&*setting.name, &setting.site)));
+        Ok(LaunchFile { settings: shared, containers, notes, ..LaunchFile::default() })
+    };
+    read().map_err(|why| Document { name, text }.mistake_of("kind", why))
 }
 
 fn documents(name: &str, text: &str) -> Result<Vec<YamlNode>, DocumentError> {
     Document { name, text }.parse_all::<YamlNode>().map_err(|mut error| {
-        error.what = format!("invalid YAML: {}", error.what);
-        error
+        let is_template = ["{{", "{%", "<%"].iter().any(|mark| text.contains(mark));
+        error.what =
+            format!("{}: {}", if is_template { "a template that is not rendered" } else { "invalid YAML" }, error.what);
+        let help = "render it, and give the result: helm template CHART | ncclcheck check IMAGE --launch -";
+        if is_template { error.help(Some(help.to_owned())) } else { error }
     })
 }
 
-/// The lines on which each name stands as a word, from 1, ascending. Comments have none.
-fn lines_of_names(text: &str) -> BTreeMap<&str, VecDeque<usize>> {
-    let mut lines = BTreeMap::<_, VecDeque<_>>::new();
-    for (line, number) in text.lines().zip(1..) {
-        let content = line.split(" #").next().unwrap_or_default();
-        if content.trim_start().starts_with('#') {
-            continue;
-        }
-        let words = content.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        for word in words.filter(|word| is_name(word)) {
-            lines.entry(word).or_default().push_back(number);
-        }
-    }
-    lines
-}
+/// The data of ConfigMaps, by name and key.
+type ConfigMaps = BTreeMap<String, BTreeMap<String, Assignment>>;
 
 /// What a container is given.
 enum ContainerVariable {
@@ -93,14 +102,20 @@ enum ContainerVariable {
     OfSecret(String),
 }
 
+impl ContainerVariable {
+    /// Counts the line from that of the text that has the variable.
+    fn move_down(&mut self, lines: usize) {
+        if let Self::Assigned(variable) | Self::OfKey { variable, .. } = self {
+            variable.line = variable.line.map(|line| line + lines);
+        }
+    }
+}
+
 #[derive(Default)]
-struct ManifestVariables<'a> {
-    lines: BTreeMap<&'a str, VecDeque<usize>>,
-    /// The line of the last variable: the values of a document come in the order of its lines.
-    line: usize,
+struct ManifestVariables {
     found: Vec<ContainerVariable>,
     /// The data of each ConfigMap in the file.
-    config_maps: BTreeMap<String, Vec<Assignment>>,
+    config_maps: ConfigMaps,
     notes: Vec<String>,
     /// How many documents in texts were read.
     texts: usize,
@@ -108,15 +123,13 @@ struct ManifestVariables<'a> {
     refusal: Option<String>,
 }
 
-impl ManifestVariables<'_> {
+impl ManifestVariables {
     fn walk(&mut self, value: &YamlNode) {
-        match value {
-            YamlNode::List(values) => values.iter().for_each(|value| self.walk(value)),
-            YamlNode::Map(_) if value.get("kind").and_then(YamlNode::as_str) == Some("ConfigMap") => {
-                self.config_map(value);
-            }
-            YamlNode::Map(entries) => self.container(value, entries),
-            YamlNode::Null | YamlNode::Scalar(_) => {}
+        match &value.value {
+            YamlValue::List(values) => values.iter().for_each(|value| self.walk(value)),
+            YamlValue::Map(_) if value.text("kind") == Some("ConfigMap") => self.config_map(value),
+            YamlValue::Map(entries) => self.container(value, entries),
+            YamlValue::Null | YamlValue::Scalar(_) => {}
         }
     }
 
@@ -124,7 +137,7 @@ impl ManifestVariables<'_> {
     fn container(&mut self, container: &YamlNode, entries: &[(String, YamlNode)]) {
         // What `env` sets takes precedence over `envFrom`.
         container.get("envFrom").into_iter().for_each(|sources| self.sources(sources));
-        let is_list = |value: &YamlNode| matches!(value, YamlNode::List(_));
+        let is_list = |value: &YamlNode| matches!(value.value, YamlValue::List(_));
         let last = entries.iter().rposition(|(key, value)| WORDS.contains(&&**key) && is_list(value));
         let mut begin = 0;
         let mut end = 0;
@@ -142,19 +155,20 @@ impl ManifestVariables<'_> {
     }
 
     fn entry(&mut self, key: &str, value: &YamlNode) {
-        match value {
-            YamlNode::List(values) if VARIABLES.contains(&key) => values.iter().for_each(|value| self.item(value)),
-            YamlNode::Map(values) if VARIABLES.contains(&key) && values.iter().all(|(_, value)| is_single(value)) => {
+        match &value.value {
+            YamlValue::List(values) if names_variables(key) => values.iter().for_each(|value| self.item(value)),
+            YamlValue::Map(values) if names_variables(key) && values.iter().all(|(_, value)| is_single(value)) => {
                 self.pairs(values);
             }
-            YamlNode::Scalar(script) if SCRIPTS.contains(&key) || WORDS.contains(&key) => {
-                self.script(script);
+            YamlValue::Scalar(script) if SCRIPTS.contains(&key) || WORDS.contains(&key) => {
+                self.script(script, value.line);
             }
-            YamlNode::List(scripts) if SCRIPTS.contains(&key) => {
-                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.script(script));
+            YamlValue::List(scripts) if SCRIPTS.contains(&key) => {
+                let scripts = scripts.iter().filter_map(|script| Some((script.as_str()?, script.line)));
+                scripts.for_each(|(script, line)| self.script(script, line));
             }
             // A document in a text, of Ray's resources in Kubernetes.
-            YamlNode::Scalar(text) if key == "runtimeEnvYAML" => {
+            YamlValue::Scalar(text) if key == "runtimeEnvYAML" => {
                 self.texts += 1;
                 if self.texts > MOST_TEXTS {
                     let why = format!("of the values of runtimeEnvYAML, at most {MOST_TEXTS} are read");
@@ -166,7 +180,11 @@ impl ManifestVariables<'_> {
                     Vec::new()
                 });
                 let variables = documents.iter().filter_map(|document| document.get("env_vars"));
+                let begin = self.found.len();
                 variables.for_each(|variables| self.entry("env_vars", variables));
+                for variable in self.found.iter_mut().skip(begin) {
+                    variable.move_down(value.line - 1);
+                }
             }
             _ => self.walk(value),
         }
@@ -174,12 +192,12 @@ impl ManifestVariables<'_> {
 
     /// Reads the variables of a ConfigMap, for the containers that refer to it.
     fn config_map(&mut self, resource: &YamlNode) {
-        let name = resource.get("metadata").and_then(|metadata| metadata.get("name")).and_then(YamlNode::as_str);
-        let (Some(name), Some(YamlNode::Map(data))) = (name, resource.get("data")) else { return };
-        let data = data.iter().filter_map(|(key, value)| {
-            let value = value.as_str()?.to_owned();
-            let line = self.find(key);
-            Some(Assignment { name: key.clone(), value: Some(value), line })
+        let Some(name) = resource.at(&["metadata", "name"]).and_then(YamlNode::as_str) else { return };
+        let Some(data) = resource.get("data") else { return };
+        let data = data.entries().iter().filter_map(|(key, value)| {
+            let given =
+                Assignment { name: key.clone(), value: Some(value.as_str()?.to_owned()), line: Some(value.line) };
+            Some((key.clone(), given))
         });
         let data = data.collect();
         self.config_maps.insert(name.to_owned(), data);
@@ -187,44 +205,39 @@ impl ManifestVariables<'_> {
 
     /// Reads `envFrom` of Kubernetes.
     fn sources(&mut self, sources: &YamlNode) {
-        let YamlNode::List(sources) = sources else { return };
-        let text = |node: &YamlNode, key: &str| node.get(key).and_then(YamlNode::as_str).map(ToOwned::to_owned);
-        for source in sources {
-            let prefix = text(source, "prefix").unwrap_or_default();
-            if let Some(map) = source.get("configMapRef").and_then(|reference| text(reference, "name")) {
-                self.found.push(ContainerVariable::OfMap { map, prefix });
-            }
-            if let Some(secret) = source.get("secretRef").and_then(|reference| text(reference, "name")) {
-                self.found.push(ContainerVariable::OfSecret(secret));
-            }
+        for source in sources.list() {
+            let name_of = |kind: &str| source.get(kind)?.text("name").map(ToOwned::to_owned);
+            let prefix = source.text("prefix").unwrap_or_default().to_owned();
+            self.found.extend(name_of("configMapRef").map(|map| ContainerVariable::OfMap { map, prefix }));
+            self.found.extend(name_of("secretRef").map(ContainerVariable::OfSecret));
         }
     }
 
     /// Reads `{name: N, value: V}` of Kubernetes, or `N=V` or `N` of Compose.
-    fn item(&mut self, value: &YamlNode) {
-        match value {
-            YamlNode::Map(_) => {
-                let Some(name) = value.get("name").and_then(YamlNode::as_str) else { return };
+    fn item(&mut self, node: &YamlNode) {
+        match &node.value {
+            YamlValue::Map(_) => {
+                let Some(name) = node.text("name") else { return };
                 // Only the cluster knows a value from a secret or a pod field. A missing value is empty.
-                let given = match (value.get("valueFrom"), value.get("value")) {
-                    (Some(source), _) => return self.taken(name, source),
+                let given = match (node.get("valueFrom"), node.get("value")) {
+                    (Some(source), _) => return self.taken(name, source, node.line),
                     (None, given) => given.map_or(Some(""), YamlNode::as_str),
                 };
-                self.push(name, given.filter(|text| !text.contains("$(")).map(ToOwned::to_owned));
+                let value = given.filter(|text| !is_computed(text)).map(ToOwned::to_owned);
+                self.push(name, value, node.line);
             }
-            YamlNode::Scalar(text) => match text.split_once('=') {
-                Some((name, value)) => self.push(name, interpolated(value)),
-                None => self.push(text, None),
+            YamlValue::Scalar(text) => match text.split_once('=') {
+                Some((name, value)) => self.push(name, interpolated(value), node.line),
+                None => self.push(text, None, node.line),
             },
             _ => {}
         }
     }
 
     /// Reads `valueFrom` of Kubernetes.
-    fn taken(&mut self, name: &str, source: &YamlNode) {
-        self.push(name, None);
-        let key = source.get("configMapKeyRef");
-        let text = |name: &str| key.and_then(|key| key.get(name)).and_then(YamlNode::as_str).map(ToOwned::to_owned);
+    fn taken(&mut self, name: &str, source: &YamlNode, line: usize) {
+        self.push(name, None, line);
+        let text = |name: &str| source.get("configMapKeyRef")?.text(name).map(ToOwned::to_owned);
         if let (Some(map), Some(key)) = (text("name"), text("key"))
             && let Some(ContainerVariable::Assigned(variable)) = self.found.pop_if(|_| is_name(name))
         {
@@ -235,71 +248,50 @@ impl ManifestVariables<'_> {
     /// Reads `N: V` of Compose and others. Without a value, Compose takes it from its own environment.
     fn pairs(&mut self, entries: &[(String, YamlNode)]) {
         for (name, value) in entries {
-            self.push(name, value.as_str().and_then(interpolated));
+            self.push(name, value.as_str().and_then(interpolated), value.line);
         }
     }
 
     /// Reads the words of the command line that a container's keys make up together.
     fn command(&mut self, container: &YamlNode) {
-        let lists = WORDS.iter().filter_map(|key| match container.get(key) {
-            Some(YamlNode::List(words)) => Some(words),
-            _ => None,
-        });
-        let words: Vec<_> = lists.flatten().filter_map(YamlNode::as_str).map(ToOwned::to_owned).collect();
-        self.several(of_words(&words));
+        let nodes = WORDS.iter().filter_map(|key| container.get(key)).flat_map(YamlNode::list);
+        let words: Vec<_> = nodes.filter_map(|node| Some((node.as_str()?.to_owned(), node.line))).collect();
+        self.several(of_words(words));
     }
 
-    fn script(&mut self, script: &str) {
-        match job_script(script) {
+    /// Reads a script whose first line is this one of the document.
+    fn script(&mut self, script: &str, line: usize) {
+        match job_script(script, line) {
             Ok(launch) => self.several(launch),
             Err(why) => _ = self.refusal.get_or_insert(why),
         }
     }
 
-    /// Records what a script or a command line sets. Their lines are not those of the document.
+    /// Records what a script or a command line sets.
     fn several(&mut self, launch: Launch) {
-        for given in launch.assignments {
-            self.push(&given.name, given.value);
-        }
+        self.found.extend(launch.assignments.into_iter().map(ContainerVariable::Assigned));
         self.notes.extend(launch.notes);
     }
 
-    /// Records a variable, with the next line that contains its name.
-    fn push(&mut self, name: &str, value: Option<String>) {
+    fn push(&mut self, name: &str, value: Option<String>, line: usize) {
         if is_name(name) {
-            let line = self.find(name);
-            self.found.push(ContainerVariable::Assigned(Assignment { name: name.to_owned(), value, line }));
+            let variable = Assignment { name: name.to_owned(), value, line: Some(line) };
+            self.found.push(ContainerVariable::Assigned(variable));
         }
-    }
-
-    /// Finds the line of a variable, since [`YamlNode`] has no positions. A variable repeated by an alias is not found.
-    fn find(&mut self, name: &str) -> Option<usize> {
-        let lines = self.lines.get_mut(name)?;
-        lines.drain(..lines.partition_point(|line| *line < self.line));
-        // Another assignment of the same variable is on another line, if there is one.
-        let line = if lines.len() > 1 { lines.pop_front()? } else { lines.front().copied()? };
-        self.line = line;
-        Some(line)
     }
 
     /// Puts the values of ConfigMaps in their places. Each of many containers can take all of a large one.
-    fn resolve(self) -> Result<Launch, String> {
+    fn resolve(self, maps: &ConfigMaps, left: &mut usize) -> Result<Launch, String> {
         if let Some(why) = self.refusal {
             return Err(why);
         }
-        let mut left = MOST_TAKEN;
         let mut pay = |prefix: &str, given: &Assignment| {
             let bytes = ASSIGNMENT + prefix.len() + given.name.len() + given.value.as_ref().map_or(0, String::len);
-            left = left.checked_sub(bytes).ok_or_else(|| {
+            *left = left.checked_sub(bytes).ok_or_else(|| {
                 format!("its containers take more than {} of variables from ConfigMaps", size(MOST_TAKEN as u64))
             })?;
             Ok::<_, String>(())
         };
-        let of_map = |(map, data)| std::iter::repeat(map).zip(data);
-        let all = self.config_maps.iter().map(|(map, data)| (map.as_str(), data.iter())).flat_map(of_map);
-        // Of a repeated key, the first counts.
-        let mut keys = BTreeMap::new();
-        all.for_each(|(map, given)| _ = keys.entry((map, given.name.as_str())).or_insert(given));
         let mut launch = Launch { notes: self.notes, ..Launch::default() };
         let absent = |kind: &str, name: &str| {
             format!("the variables of the {kind} '{name}' are unknown: the file does not hold it")
@@ -308,14 +300,14 @@ impl ManifestVariables<'_> {
             match variable {
                 ContainerVariable::Assigned(given) => launch.assignments.push(given),
                 ContainerVariable::OfKey { variable, map, key } => {
-                    let given = keys.get(&(&*map, &*key)).copied();
+                    let given = maps.get(&map).and_then(|data| data.get(&key));
                     given.map_or(Ok(()), |given| pay("", given))?;
                     let value = given.and_then(|given| given.value.clone());
                     launch.assignments.push(Assignment { value, ..variable });
                 }
-                ContainerVariable::OfMap { map, prefix } => match self.config_maps.get(&map) {
+                ContainerVariable::OfMap { map, prefix } => match maps.get(&map) {
                     Some(data) => {
-                        for given in data {
+                        for given in data.values() {
                             pay(&prefix, given)?;
                             let name = format!("{prefix}{}", given.name);
                             launch.assignments.push(Assignment { name, ..given.clone() });
@@ -330,9 +322,15 @@ impl ManifestVariables<'_> {
     }
 }
 
+/// Returns true for a key whose values are variables.
+fn names_variables(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    VARIABLES.iter().any(|ending| key.ends_with(ending))
+}
+
 /// Returns true for what may be the value of a variable.
 const fn is_single(value: &YamlNode) -> bool {
-    matches!(value, YamlNode::Null | YamlNode::Scalar(_))
+    matches!(value.value, YamlValue::Null | YamlValue::Scalar(_))
 }
 
 /// Resolves Compose's `$$` to a dollar sign. Returns `None` for any other `$`, which refers to the environment of

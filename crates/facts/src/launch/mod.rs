@@ -4,10 +4,16 @@
 //! The name and the content determine the kind of file: a YAML or JSON document, a file of `NAME=VALUE` lines, or otherwise a
 //! shell script, such as a Slurm batch script. A value that a shell would compute is unknown.
 
+mod arrangement;
 mod command;
+mod compose;
 mod container;
+mod given;
+mod kubernetes;
+mod launched;
 mod lines;
 mod manifest;
+mod ranks;
 mod shell;
 mod step;
 mod workload;
@@ -16,18 +22,33 @@ use model::document::{Document, DocumentError};
 use model::{Site, conceal};
 
 pub use command::script;
-pub use container::{LaunchContainer, choose};
+pub use container::LaunchContainer;
+pub use launched::Launched;
 pub use lines::lines;
 
-/// What a launch file sets.
+/// What a launch file sets and starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// The variables, in file order: the last assignment of a variable counts.
-    pub assignments: Vec<Assignment>,
+pub struct LaunchFile {
+    /// Its name, as the user wrote it.
+    pub name: String,
+    /// The variables that every process of the job gets, in file order: the last assignment of a variable counts.
+    pub settings: Vec<Setting>,
+    /// The containers that it starts.
+    pub containers: Vec<LaunchContainer>,
+    /// Variables that it sets and that none of its containers gets.
+    pub unpassed: Vec<Setting>,
     /// Notes for the reader about variables that the file does not hold.
     pub notes: Vec<String>,
-    /// The containers that the file starts.
-    pub containers: Vec<LaunchContainer>,
+}
+
+/// What a script or a document sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Launch {
+    /// The variables, in file order.
+    assignments: Vec<Assignment>,
+    /// Those that options of a container engine pass on.
+    passed: Vec<Assignment>,
+    notes: Vec<String>,
 }
 
 /// A variable that a launch file sets.
@@ -65,22 +86,40 @@ impl Assignment {
 /// # Errors
 ///
 /// Fails if a file is a document by its name or its keys, but not valid YAML, and if it sets too much.
-pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
-    let mut launch = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
+pub fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
+    let mut file = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
         manifest::read(name, text)?
     } else if lines::is_list(text) {
-        Launch { assignments: lines(text), ..Launch::default() }
+        LaunchFile { settings: settings(lines(text), name), ..LaunchFile::default() }
     } else {
-        let launch = command::job_script(text).map_err(|why| Document { name, text }.mistake_of("", why))?;
-        Launch { containers: step::containers(text), ..launch }
+        script_file(name, text).map_err(|why| Document { name, text }.mistake_of("", why))?
     };
-    for note in &mut launch.notes {
+    name.clone_into(&mut file.name);
+    for note in &mut file.notes {
         *note = conceal(note).into_owned();
     }
-    if launch.assignments.is_empty() && launch.notes.is_empty() && launch.containers.is_empty() {
-        launch.notes.push("it sets no variable".to_owned());
+    if file.settings.is_empty() && file.notes.is_empty() && file.containers.is_empty() {
+        file.notes.push("it sets no variable".to_owned());
     }
-    Ok(launch)
+    Ok(file)
+}
+
+/// Reads a script. Docker and its like pass a container only the variables that an option names.
+fn script_file(name: &str, text: &str) -> Result<LaunchFile, String> {
+    let Launch { assignments, passed, notes } = command::job_script(text, 1)?;
+    let containers = step::containers(text);
+    let is_of_engine = |container: &LaunchContainer| container.given.starter == given::Starter::Docker;
+    if containers.is_empty() || !containers.iter().all(is_of_engine) {
+        return Ok(LaunchFile { settings: settings(assignments, name), containers, notes, ..LaunchFile::default() });
+    }
+    let is_unpassed = |given: &Assignment| passed.iter().all(|passed| passed.name != given.name);
+    let unpassed = settings(assignments.into_iter().filter(is_unpassed).collect(), name);
+    Ok(LaunchFile { settings: settings(passed, name), containers, unpassed, notes, ..LaunchFile::default() })
+}
+
+/// The settings of a launch file by this name.
+fn settings(assignments: Vec<Assignment>, name: &str) -> Vec<Setting> {
+    assignments.into_iter().map(|given| given.in_launch(name)).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use model::{ImagePath, is_among};
 use shell::{FlatCommand, ParameterForm, Piece, Word};
 
 use super::LaunchContainer;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed};
 use crate::start::is_idle;
 
 /// A program that starts containers, and its options that take a value.
@@ -37,19 +38,30 @@ const PROGRAMS: &[ContainerProgram] = &[
     },
 ];
 
+/// Size of /dev/shm that Podman gives a container: 65536k, of 1000 bytes each.
+const PODMAN_SHM: i64 = 65_536_000;
+
 /// The containers that a script starts, in its order.
 pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
     let mut variables = BTreeMap::new();
     let mut found = Vec::new();
     let mut depth = 0_usize;
     let mut is_straight = true;
+    let mut batch = Given { starter: Starter::Scheduler, has_gpu: true, ..Given::default() };
     for command in shell::commands(text, 1) {
-        if let Some((comment, _)) = &command.comment
-            && comment.starts_with("#SBATCH ")
-            && comment.contains("--container-image")
+        if let Some((comment, line)) = &command.comment
+            && let Some(options) = comment.strip_prefix("#SBATCH ")
         {
-            let entrypoint = vec!["/bin/bash".to_owned(), "-c".to_owned(), text.to_owned()];
-            return vec![LaunchContainer { has_gpu: true, ..started(entrypoint) }];
+            directive(options, *line, &mut batch);
+            if options.contains("--container-image") {
+                let entrypoint = vec!["/bin/bash".to_owned(), "-c".to_owned(), text.to_owned()];
+                return vec![LaunchContainer {
+                    name: "sbatch".to_owned(),
+                    line: 1,
+                    given: batch,
+                    ..started(entrypoint)
+                }];
+            }
         }
         let mut words = command.words.as_slice();
         if matches!(words.first().and_then(Word::plain).as_deref(), Some("export" | "declare" | "local" | "readonly")) {
@@ -64,11 +76,22 @@ pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
             Some("fi" | "esac" | "done") => depth = depth.saturating_sub(1),
             _ => {}
         }
-        let container = container(&words, &command);
+        let container = container(&words, &command, &batch);
         is_straight &= depth == 0 || container.is_none();
         found.extend(container);
     }
     if is_straight { last(found) } else { found }
+}
+
+/// Reads the options of a line `#SBATCH`, which all steps of the job have.
+fn directive(options: &str, line: usize, batch: &mut Given) {
+    let words = shell::commands(options, line).flat_map(|command| command.words);
+    let words: Vec<String> = words.filter_map(|word| word.plain()).collect();
+    for (index, word) in words.iter().enumerate() {
+        let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        let value = value.or_else(|| words.get(index + 1).map(String::as_str));
+        given_by_scheduler(name, value.unwrap_or_default(), line, batch);
+    }
 }
 
 /// Of steps in one image, the last one that does anything: a script runs them one after another.
@@ -112,7 +135,7 @@ fn expanded(word: &Word, variables: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 /// The container that a command starts. One program may start another: `srun apptainer exec …`.
-fn container(words: &[String], command: &FlatCommand) -> Option<LaunchContainer> {
+fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<LaunchContainer> {
     let (index, program) = words.iter().enumerate().rev().find_map(|(index, word)| {
         let base = word.rsplit('/').next().unwrap_or_default();
         let program = PROGRAMS.iter().find(|program| is_among(base, program.names))?;
@@ -125,14 +148,23 @@ fn container(words: &[String], command: &FlatCommand) -> Option<LaunchContainer>
         is_start.then_some((index, program))
     })?;
     let is_srun = program.names == "srun";
+    let is_engine = program.names.starts_with("docker");
     let verb = if is_srun { None } else { words.get(index + 1) };
     let mut rest = words.get(index + 1 + usize::from(verb.is_some())..)?;
-    let mut container = LaunchContainer { has_gpu: true, ..LaunchContainer::default() };
+    let line = command.words.first().map_or(1, |word| word.line);
+    let name = words.get(index)?.rsplit('/').next()?.to_owned();
+    let shm = (name == "podman").then_some(SharedMemory::Bytes(Said { value: Some(PODMAN_SHM), line }));
+    let given = if is_engine { Given { shm, ..Given::default() } } else { batch.clone() };
+    let mut container = LaunchContainer { name, line, given, ..LaunchContainer::default() };
     let mut entrypoint = None;
     while let Some((option, after)) = rest.split_first()
-        && option.starts_with('-')
+        && (option.starts_with('-') || is_options(option, after))
     {
         rest = after;
+        if !option.starts_with('-') {
+            container.given.computed_options = Some(line);
+            continue;
+        }
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None if is_among(option, program.valued) => {
@@ -142,10 +174,17 @@ fn container(words: &[String], command: &FlatCommand) -> Option<LaunchContainer>
             }
             None => (option.as_str(), None),
         };
+        let text = value.as_deref().unwrap_or("true");
+        if is_engine {
+            given_by_engine(name, text, line, &mut container.given);
+        } else {
+            given_by_scheduler(name, text, line, &mut container.given);
+        }
         match name {
             "--container-image" => container.image = value,
             "--container-workdir" | "--pwd" | "--cwd" => container.directory = value,
-            "-w" | "--workdir" if program.names.starts_with("docker") => container.directory = value,
+            "-w" | "--workdir" if is_engine => container.directory = value,
+            "--name" if is_engine => text.clone_into(&mut container.name),
             "--entrypoint" => entrypoint = value.map(|program| vec![program]),
             _ => {}
         }
@@ -172,4 +211,85 @@ fn container(words: &[String], command: &FlatCommand) -> Option<LaunchContainer>
         arguments: Some(Vec::new()),
         ..container
     })
+}
+
+/// Parts of names of variables that hold options. An array stands as `computed`.
+const OPTIONS: &[&str] = &["arg", "opt", "flag", "extra", "mount", "vol", "env", "device", "gpu", "computed"];
+
+/// True for a word that a variable computes, and that holds options: its name says so, and the image follows.
+fn is_options(word: &str, after: &[String]) -> bool {
+    let name = word.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|_| !after.is_empty());
+    let name = name.map(str::to_ascii_lowercase);
+    name.is_some_and(|name| !name.contains(['$', '/', ':']) && OPTIONS.iter().any(|part| name.contains(part)))
+}
+
+/// Reads an option of `docker run`.
+fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
+    match name {
+        "--gpus" => {
+            given.has_gpu = true;
+            given.gpus = gpus(value).map(|count| Said { value: count, line });
+        }
+        "--runtime" if value == "nvidia" => given.has_gpu = true,
+        "--shm-size" => given.shm = Some(SharedMemory::Bytes(Said { value: bytes(value, Starter::Docker), line })),
+        "--ipc" if value != "private" && value != "none" => given.shm = Some(SharedMemory::Large),
+        "--network" | "--net" => {
+            let network = (!is_computed(value)).then(|| value.to_owned());
+            given.network = Some(Said { value: network, line });
+        }
+        "--device" => given.device(value, line),
+        "--privileged" => given.is_privileged = value != "false",
+        "--cap-add" => given.capability(value),
+        "--ulimit" => given.locks_memory |= value.strip_prefix("memlock=").is_some_and(|limit| limit.starts_with("-1")),
+        "-m" | "--memory" => given.memory = Some(Said { value: bytes(value, Starter::Docker), line }),
+        "-v" | "--volume" => {
+            if let Some((source, rest)) = value.split_once(':') {
+                given.mount(source, rest.split(':').next().unwrap_or(rest), line);
+            }
+        }
+        "--tmpfs" => given.tmpfs(value, line),
+        "--mount" => {
+            let part = |keys: &str| {
+                let mut parts = value.split(',').filter_map(|part| part.split_once('='));
+                parts.find_map(|(key, value)| is_among(key, keys).then_some(value))
+            };
+            if let Some(target) = part("target dst destination") {
+                given.mount(part("source src").unwrap_or_default(), target, line);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reads an option of srun, sbatch or Apptainer.
+fn given_by_scheduler(name: &str, value: &str, line: usize, given: &mut Given) {
+    let number = || Some(Said { value: value.parse().ok(), line });
+    match name {
+        "-N" | "--nodes" => given.nodes = number(),
+        "--ntasks-per-node" => given.tasks = number(),
+        "--gpus-per-node" | "--gres" => {
+            let count = value.rsplit(':').next().and_then(|count| count.parse().ok());
+            given.gpus = Some(Said { value: count, line });
+        }
+        "--container-mounts" | "-B" | "--bind" => {
+            for mount in value.split(',') {
+                let (source, rest) = mount.split_once(':').unwrap_or((mount, mount));
+                given.mount(source, rest.split(':').next().unwrap_or(rest), line);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The GPUs of `--gpus`: `Some(None)` for a number that is computed, and `None` for all.
+#[expect(clippy::option_option, reason = "all GPUs are no number, and a computed number is unknown")]
+fn gpus(value: &str) -> Option<Option<i64>> {
+    let value = value.trim_matches(['"', '\'']);
+    if value == "all" {
+        return None;
+    }
+    match value.strip_prefix("device=") {
+        Some(devices) => Some(i64::try_from(devices.split(',').count()).ok()),
+        None => Some(value.trim_start_matches("count=").parse().ok()),
+    }
 }

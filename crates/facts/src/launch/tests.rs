@@ -1,17 +1,22 @@
-use super::*;
+use model::{Fact, Site, Value};
 
-/// Formats assignments as `NAME=VALUE@line`, with `?` for what is unknown.
-fn settings(text: &str) -> Vec<String> {
-    told_of("job", text)
+use super::*;
+use crate::Facts;
+
+/// The variables that the containers of a file get, as `NAME=VALUE@line`, with `?` for what is unknown.
+fn shown(text: &str) -> Vec<String> {
+    shown_of("job", text)
 }
 
 /// The same of a file with this name.
-fn told_of(name: &str, text: &str) -> Vec<String> {
-    let told = |given: Assignment| {
-        let value = given.value.unwrap_or_else(|| "?".to_owned());
-        format!("{}={value}@{}", given.name, given.line.map_or("?".to_owned(), |line| line.to_string()))
+fn shown_of(name: &str, text: &str) -> Vec<String> {
+    let launch = Launched { files: vec![read(name, text).unwrap()], ..Launched::default() };
+    let shown = |setting: Setting| {
+        let Site::Launch { line, .. } = setting.site else { panic!("{setting:?}") };
+        let value = setting.value.unwrap_or_else(|| "?".to_owned());
+        format!("{}={value}@{}", setting.name, line.map_or("?".to_owned(), |line| line.to_string()))
     };
-    read(name, text).unwrap().assignments.into_iter().map(told).collect()
+    launch.all_settings().into_iter().map(shown).collect()
 }
 
 #[test]
@@ -39,7 +44,7 @@ set -a
 NCCL_MAX_CTAS="16"
 "#;
     assert_eq!(
-        settings(script),
+        shown(script),
         [
             "NCCL_DEBUG=WARN@2",
             "NCCL_IB_HCA=mlx5_0:1,mlx5_1:1@4",
@@ -55,7 +60,7 @@ NCCL_MAX_CTAS="16"
             "NCCL_IB_GID_INDEX=3@10",
             "NCCL_LATER=2@10",
             "PATH=?@10",
-            "FI_PROVIDER=efa@?",
+            "FI_PROVIDER=efa@10",
             "NCCL_NET=IB@11",
             "NCCL_CROSS_NIC=?@13",
             "NCCL_MIN_CTAS=8@14",
@@ -83,15 +88,15 @@ fn quotes_and_expansions() {
         ("export 1A=13 -n", ""),
     ] {
         let script = format!("{line}\n");
-        assert_eq!(script_told(&script), expected, "{line}");
+        assert_eq!(script_shown(&script), expected, "{line}");
     }
 }
 
-fn script_told(text: &str) -> String {
-    let told = |given: Assignment| {
+fn script_shown(text: &str) -> String {
+    let shown = |given: Assignment| {
         format!("{}={}@{}", given.name, given.value.as_deref().unwrap_or("?"), given.line.unwrap_or_default())
     };
-    script(text).into_iter().map(told).collect::<Vec<_>>().join(" ")
+    script(text).into_iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -122,7 +127,7 @@ spec:
               command: [mpirun, -x, NCCL_ALGO=Ring, bash, -c, "export NCCL_PROTO=LL && train"]
 "#;
     assert_eq!(
-        settings(kubernetes),
+        shown(kubernetes),
         [
             "NCCL_DEBUG=WARN@16",
             "NCCL_IB_DISABLE=1@17",
@@ -136,7 +141,7 @@ spec:
     let compose = "services:\n  a:\n    environment:\n      NCCL_DEBUG: INFO\n      NCCL_NTHREADS: 256\n      NCCL_NET:\n  b:\n    \
                    environment:\n      - NCCL_DEBUG=${LEVEL:-WARN}\n      - UCX_TLS=rc,$$x\n      - FI_PROVIDER\n";
     assert_eq!(
-        settings(compose),
+        shown(compose),
         [
             "NCCL_DEBUG=INFO@4",
             "NCCL_NTHREADS=256@5",
@@ -146,7 +151,7 @@ spec:
             "FI_PROVIDER=?@11"
         ]
     );
-    assert_eq!(settings("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
+    assert_eq!(shown("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
     assert!(read("job", "kind: Pod\n  x: [\n").unwrap_err().to_string().starts_with("job:2:4: invalid YAML: "));
 }
 
@@ -180,10 +185,10 @@ spec:
 "#;
     let launch = read("job", text).unwrap();
     assert_eq!(
-        settings(text),
+        shown(text),
         [
-            "A_NCCL_IB_HCA=mlx5@6",
             "A_NCCL_DEBUG=INFO@7",
+            "A_NCCL_IB_HCA=mlx5@6",
             "NCCL_DEBUG=WARN@17",
             "NCCL_SOCKET_IFNAME=mlx5@18",
             "NCCL_ALGO=?@20",
@@ -213,26 +218,26 @@ fn what_a_script_takes_from_elsewhere_is_noted() {
 #[test]
 fn documents_of_other_launchers() {
     let twice = "kind: Pod\nspec:\n  containers:\n    - env: &all [{name: NCCL_ALGO, value: Ring}]\n    - env: *all\n";
-    assert_eq!(settings(twice), ["NCCL_ALGO=Ring@4", "NCCL_ALGO=Ring@4"]);
+    assert_eq!(shown(twice), ["NCCL_ALGO=Ring@4"]);
     let sky = "num_nodes: 2\nenvs:\n  NCCL_ALGO: Ring\n  TOKEN:\nrun: |\n  export NCCL_PROTO=LL\n  torchrun train.py\n";
-    assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
+    assert_eq!(shown_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
     let ray = "kind: RayJob\nspec:\n  runtimeEnvYAML: |\n    env_vars:\n      NCCL_ALGO: Tree\n";
-    assert_eq!(settings(ray), ["NCCL_ALGO=Tree@5"]);
+    assert_eq!(shown(ray), ["NCCL_ALGO=Tree@5"]);
     let broken = read("job", &ray.replace("Tree", "[")).unwrap();
     assert!(broken.notes[0].starts_with("the variables of runtimeEnvYAML are unknown: invalid YAML: "), "{broken:?}");
     let determined = "environment:\n  image: a/b\n  environment_variables:\n    - NCCL_ALGO=Ring\n";
-    assert_eq!(told_of("job.yaml", determined), ["NCCL_ALGO=Ring@4"]);
+    assert_eq!(shown_of("job.yaml", determined), ["NCCL_ALGO=Ring@4"]);
     let dstack = "type: task\nenv:\n  - NCCL_ALGO=Ring\ncommands:\n  - export NCCL_PROTO=LL\n  - torchrun train.py\n";
-    assert_eq!(told_of("task.yml", dstack), ["NCCL_ALGO=Ring@3", "NCCL_PROTO=LL@5"]);
+    assert_eq!(shown_of("task.yml", dstack), ["NCCL_ALGO=Ring@3", "NCCL_PROTO=LL@5"]);
     let nothing = read("job.yaml", "resources: {accelerators: H100}\n").unwrap();
     assert_eq!(nothing.notes, ["it sets no variable"]);
 }
 
 #[test]
 fn lists_of_lines() {
-    assert_eq!(settings("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
+    assert_eq!(shown("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
     // A script does not export its own variables to its children.
-    assert_eq!(settings("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
+    assert_eq!(shown("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
 }
 
 #[test]
@@ -245,7 +250,8 @@ fn what_containers_take_from_config_maps_is_bounded() {
         [taken, keys].map(|containers| read("job.yaml", &format!("{map}kind: Pod\nspec:\n  containers:\n{containers}")))
     };
     for launch in manifest(5, 1_000_000) {
-        assert_eq!(launch.unwrap().assignments.len(), 5);
+        let of_containers = launch.unwrap().containers.into_iter().map(|container| container.settings.len());
+        assert_eq!(of_containers.sum::<usize>(), 5);
     }
     for launch in manifest(20, 1_000_000) {
         let why = launch.unwrap_err().what;
@@ -256,22 +262,22 @@ fn what_containers_take_from_config_maps_is_bounded() {
 #[test]
 fn scripts_and_documents_in_texts_are_bounded() {
     let script = |count: usize| "#".repeat(count) + "\nexport A=1; true\n";
-    assert_eq!(read("job.sh", &script(1_000)).unwrap().assignments.len(), 1);
+    assert_eq!(read("job.sh", &script(1_000)).unwrap().settings.len(), 1);
     let why = "a script has 2000018 bytes, of which at most 1048576 are read";
     assert_eq!(read("job.sh", &script(2_000_000)).unwrap_err().what, why);
     let manifest = format!("run: '{}'\n", "a".repeat(2_000_018));
     assert_eq!(read("job.yaml", &manifest).unwrap_err().what, why);
     let texts = |count: usize| "- runtimeEnvYAML: 'env_vars: {A: a}'\n".repeat(count);
-    assert_eq!(read("job.yaml", &texts(20)).unwrap().assignments.len(), 20);
+    assert_eq!(read("job.yaml", &texts(20)).unwrap().settings.len(), 20);
     assert_eq!(read("job.yaml", &texts(21)).unwrap_err().what, "of the values of runtimeEnvYAML, at most 20 are read");
 }
 
 /// The command that a file gives a container of the image `team/train:1`: its words, with `|` between what replaces the
 /// entrypoint and what replaces the command.
 fn command_of(name: &str, text: &str) -> String {
-    let launch = read(name, text).unwrap();
+    let launch = Launched { files: vec![read(name, text).unwrap()], ..Launched::default() };
     let words = |words: Option<Vec<String>>| words.map_or("own".to_owned(), |words| words.join(" "));
-    match choose(name, &launch.containers, "docker:team/train:1") {
+    match launch.command("docker:team/train:1") {
         None => "none".to_owned(),
         Some(Err(gap)) => gap.why,
         Some(Ok(command)) => {
@@ -376,4 +382,97 @@ fn the_command_of_a_step_replaces_that_of_the_image() {
     ] {
         assert_eq!(command_of("job.sh", &format!("#!/bin/bash\n{script}")), expected, "{script}");
     }
+}
+
+/// What a file gives its container, as the names and values of facts.
+fn given_by(name: &str, text: &str) -> String {
+    let launch = Launched { files: vec![read(name, text).unwrap()], ..Launched::default() };
+    let facts = Facts::default().with_launch(&launch, "docker:team/train:1");
+    let shown = |(name, fact): (&str, &Fact)| match fact {
+        Fact::Seen { value: Value::Bool(false), .. } | Fact::Absent => None,
+        Fact::Seen { value, .. } => Some(format!("{}={value}", name.strip_prefix("container.")?)),
+        Fact::Unknown(_) => Some(format!("{}=?", name.strip_prefix("container.")?)),
+    };
+    facts.iter().filter(|(name, _)| *name != "container.name").filter_map(shown).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_run_line_gives_a_container_what_its_options_say() {
+    for (line, expected) in [
+        ("docker run --gpus all x", "network=own shm_bytes=67108864 starter=docker"),
+        (
+            "docker run --gpus '\"device=0,1\"' --shm-size=16g --network host --device /dev/infiniband --ulimit memlock=-1 -m 64g x",
+            "gpus=2 locks_memory=true memory_bytes=68719476736 network=host rdma=/dev/infiniband shm_bytes=17179869184 starter=docker",
+        ),
+        (
+            "N=4\ndocker run --gpus $N --ipc=host --privileged -v /opt/nccl:/usr/lib/nccl:ro x torchrun --nproc-per-node 8 a.py",
+            "gpus=4 locks_memory=true mounts=/opt/nccl:/usr/lib/nccl network=own ranks=8 rdma=privileged runs_torch=true starter=docker",
+        ),
+        ("docker run --gpus $N --shm-size $S x", "gpus=? network=own shm_bytes=? starter=docker"),
+        ("podman run --device nvidia.com/gpu=all x", "network=own shm_bytes=65536000 starter=docker"),
+        ("docker run x", ""),
+        (
+            "docker run --gpus all --network=host \"${ARGS[@]}\" $IMAGE serve",
+            "network=host rdma=? shm_bytes=? starter=docker",
+        ),
+        (
+            "#SBATCH --gres=gpu:h100:8 --ntasks-per-node 4\n#SBATCH -N 3\nsrun --container-image=t python a.py",
+            "gpus=8 locks_memory=true network=host nodes=3 ranks=4 rdma=the devices of the host starter=scheduler",
+        ),
+        (
+            "srun -N 2 --container-image=t torchrun --nproc_per_node=8 a.py",
+            "locks_memory=true network=host nodes=2 ranks=8 rdma=the devices of the host runs_torch=true starter=scheduler",
+        ),
+        (
+            "export NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5\ndocker run --gpus 1 -e NCCL_DEBUG x",
+            "gpus=1 network=own not_passed=NCCL_IB_HCA shm_bytes=67108864 starter=docker",
+        ),
+    ] {
+        assert_eq!(given_by("job.sh", &format!("#!/bin/bash\n{line}")), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_service_gets_what_its_keys_say() {
+    for (service, expected) in [
+        ("{runtime: nvidia}", "network=own shm_bytes=67108864 starter=compose"),
+        ("{image: x}", ""),
+        (
+            "{gpus: all, shm_size: 8gb, network_mode: host, devices: [/dev/infiniband], cap_add: [IPC_LOCK]}",
+            "locks_memory=true network=host rdma=/dev/infiniband shm_bytes=8589934592 starter=compose",
+        ),
+        (
+            "{deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 2, capabilities: [gpu]}]}}}, ipc: host}",
+            "gpus=2 network=own starter=compose",
+        ),
+        (
+            "{gpus: [{device_ids: ['0'], capabilities: [gpu]}], tmpfs: ['/dev/shm:size=1g'], ulimits: {memlock: {soft: -1}}}",
+            "gpus=1 locks_memory=true network=own shm_bytes=1073741824 starter=compose",
+        ),
+    ] {
+        assert_eq!(given_by("compose.yaml", &format!("services: {{train: {service}}}\n")), expected, "{service}");
+    }
+    let two = "services:\n  a: {gpus: all, network_mode: host, command: serve --port 8000}\n  b: {gpus: all, network_mode: host, command: serve --port 8000}\n";
+    assert!(given_by("c.yaml", two).contains("colliding_ports=--port 8000 of a and b"), "{}", given_by("c.yaml", two));
+}
+
+#[test]
+fn a_pod_gets_what_its_containers_and_its_template_say() {
+    let pod = |spec: &str| given_by("job.yaml", &format!("kind: Pod\nspec: {spec}\n"));
+    let gpus = "resources: {limits: {nvidia.com/gpu: 8";
+    assert_eq!(
+        pod(&format!("{{containers: [{{{gpus}}}}}}}]}}")),
+        "gpus=8 network=own shm_bytes=67108864 starter=kubernetes"
+    );
+    let rich = "{hostNetwork: true, containers: [{resources: {limits: {nvidia.com/gpu: 8, rdma/hca: 1, memory: 64Gi}}, \
+                securityContext: {capabilities: {add: [IPC_LOCK]}}, volumeMounts: [{name: shm, mountPath: /dev/shm}]}], \
+                volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}]}";
+    assert_eq!(
+        pod(rich),
+        "gpus=8 locks_memory=true memory_bytes=68719476736 network=host rdma=rdma/hca shm_bytes=34359738368 starter=kubernetes"
+    );
+    let group = "kind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: {spec: {containers: [{image: t, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n";
+    assert_eq!(given_by("job.yaml", group), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
+    let two = "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}, {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}\n";
+    assert_eq!(given_by("job.yaml", two), "gpus=? network=own shm_bytes=67108864 starter=kubernetes");
 }

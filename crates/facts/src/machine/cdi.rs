@@ -59,14 +59,14 @@ fn specification(file: String, tree: &HostTree) -> Specification {
         document.map_or_else(|mistake| Fact::unknown(format!("line {}: {}", mistake.line, mistake.what)), Fact::known)
     });
     let kind = document.clone().and_then(|document, _| {
-        let kind = text(&document, "kind").map(ToOwned::to_owned);
+        let kind = document.text("kind").map(ToOwned::to_owned);
         kind.map_or_else(|| Fact::unknown("the specification has no `kind`"), Fact::known)
     });
     let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
     let Fact::Seen { value: document, .. } = document else { return specification };
     let mut edits = vec![document.get("containerEdits")];
     for device in list(&document, "devices") {
-        specification.devices.extend(text(device, "name").map(ToOwned::to_owned));
+        specification.devices.extend(device.text("name").map(ToOwned::to_owned));
         edits.push(device.get("containerEdits"));
     }
     for path in edits.into_iter().flatten().flat_map(host_paths) {
@@ -80,18 +80,10 @@ fn specification(file: String, tree: &HostTree) -> Specification {
 /// Host paths that the edits refer to. A device node without `hostPath` has the same path on the host as in the
 /// container.
 fn host_paths(edits: &YamlNode) -> impl Iterator<Item = &str> {
-    let mounts = list(edits, "mounts").filter_map(|mount| text(mount, "hostPath"));
-    mounts.chain(list(edits, "deviceNodes").filter_map(|node| text(node, "hostPath").or_else(|| text(node, "path"))))
+    let mounts = list(edits, "mounts").filter_map(|mount| mount.text("hostPath"));
+    mounts.chain(list(edits, "deviceNodes").filter_map(|node| node.text("hostPath").or_else(|| node.text("path"))))
 }
 
 fn list<'n>(value: &'n YamlNode, name: &str) -> impl Iterator<Item = &'n YamlNode> {
-    let values = match value.get(name) {
-        Some(YamlNode::List(values)) => values.as_slice(),
-        _ => &[],
-    };
-    values.iter()
-}
-
-fn text<'n>(value: &'n YamlNode, name: &str) -> Option<&'n str> {
-    value.get(name)?.as_str()
+    value.get(name).map(YamlNode::list).unwrap_or_default().iter()
 }

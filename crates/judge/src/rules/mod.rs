@@ -117,6 +117,16 @@ impl Rule {
         self.id.starts_with("job/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_job))
     }
 
+    /// Returns true if the rule needs no image: it asks only what a launch and a host say.
+    pub fn is_of_launch(&self) -> bool {
+        let is_known = |key: &Definition| {
+            key.is_of_container()
+                || key.name.starts_with("host.")
+                || ["env.effective", "launch.variables"].contains(&key.name)
+        };
+        self.asks().into_iter().all(is_known)
+    }
+
     /// Returns true if the rule judges a run of the image, or requires something of NCCL's lines in that run.
     pub fn is_of_probe(&self) -> bool {
         self.is_of_run() || self.is_required() && self.is_of_job()

@@ -17,7 +17,7 @@ use crate::{conceal, suggestion, without_content};
 
 pub use entries::Entries;
 pub use file::{FileError, read_text, read_text_from};
-pub use node::YamlNode;
+pub use node::{YamlNode, YamlValue};
 
 /// Longest unknown name that a message shows.
 const LONGEST_NAME: usize = 40;
@@ -164,10 +164,10 @@ impl Document<'_> {
     /// to another one, which must not be quoted.
     fn has_names(self) -> bool {
         let read = serde_yaml::from_str_with_options(self.text, options());
-        match read.unwrap_or(YamlNode::Null) {
-            YamlNode::Map(_) => true,
-            YamlNode::List(values) => values.iter().all(|value| matches!(value, YamlNode::Map(_))),
-            YamlNode::Null | YamlNode::Scalar(_) => false,
+        match read.unwrap_or(YamlValue::Null) {
+            YamlValue::Map(_) => true,
+            YamlValue::List(values) => values.iter().all(|node| matches!(node.value, YamlValue::Map(_))),
+            YamlValue::Null | YamlValue::Scalar(_) => false,
         }
     }
 }

@@ -6,7 +6,7 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
 use facts::machine::Record;
-use model::document::YamlNode;
+use model::document::{Document, YamlNode, YamlValue};
 use model::size;
 
 /// Width of the column of names.
@@ -16,14 +16,15 @@ const IN_BYTES: &[&str] = &["memlock", "stack"];
 
 pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
     // The JSON text keeps the order of the types' fields.
-    let subjects: YamlNode = serde_json::from_str(&serde_json::to_string(record)?)?;
-    let subjects = members(&subjects).iter().filter(|(_, value)| matches!(value, YamlNode::Map(_)));
+    let text = serde_json::to_string(record)?;
+    let subjects: YamlNode = Document { name: "record", text: &text }.parse().map_err(io::Error::other)?;
+    let subjects = subjects.entries().iter().filter(|(_, node)| matches!(node.value, YamlValue::Map(_)));
     for (number, (name, items)) in subjects.enumerate() {
         if number > 0 {
             page.blank()?;
         }
         page.heading(&title(name), page::bold(AnsiColor::Cyan), "")?;
-        members(items).iter().try_for_each(|(name, value)| item(2, name, value, page))?;
+        items.entries().iter().try_for_each(|(name, value)| item(2, name, value, page))?;
     }
     Ok(())
 }
@@ -31,16 +32,16 @@ pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
 /// Writes an item on one line, or with one more line for each member if it has several.
 fn item(indent: usize, key: &str, value: &YamlNode, page: &mut Page<'_>) -> io::Result<()> {
     let column = indent + COLUMN;
-    match value {
-        YamlNode::Map(members) if members.len() > 2 || members.iter().any(|(_, value)| is_deep(value)) => {
+    match &value.value {
+        YamlValue::Map(members) if members.len() > 2 || members.iter().any(|(_, value)| is_deep(value)) => {
             page.row(indent, label(&title(key)), column, "")?;
             members.iter().try_for_each(|(name, value)| item(indent + 2, name, value, page))
         }
-        YamlNode::List(values) if values.iter().any(is_deep) => {
+        YamlValue::List(values) if values.iter().any(is_deep) => {
             page.row(indent, label(&title(key)), column, "")?;
             values.iter().try_for_each(|value| page.text(indent + 2, &text(value, None)))
         }
-        value => {
+        _ => {
             let (name, text) = line(key, value, None);
             page.row(indent, label(&name), column, &text)
         }
@@ -61,26 +62,22 @@ fn title(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { name.replace('_', " ") }
 }
 
-fn members(value: &YamlNode) -> &[(String, YamlNode)] {
-    if let YamlNode::Map(members) = value { members } else { &[] }
-}
-
 fn is_deep(value: &YamlNode) -> bool {
-    matches!(value, YamlNode::Map(_)) && reason(value).is_none()
+    matches!(value.value, YamlValue::Map(_)) && reason(value).is_none()
 }
 
 /// The reason why a value is unknown.
 fn reason(value: &YamlNode) -> Option<&str> {
-    match members(value) {
+    match value.entries() {
         [(name, why)] if name == "unknown" => why.as_str(),
         _ => None,
     }
 }
 
 fn text(value: &YamlNode, unit: Option<u64>) -> String {
-    match value {
-        YamlNode::Null => "absent".to_owned(),
-        YamlNode::Scalar(text) => match text.as_str() {
+    match &value.value {
+        YamlValue::Null => "absent".to_owned(),
+        YamlValue::Scalar(text) => match text.as_str() {
             "true" => "yes".to_owned(),
             "false" => "no".to_owned(),
             "-1" => "unlimited".to_owned(),
@@ -89,9 +86,9 @@ fn text(value: &YamlNode, unit: Option<u64>) -> String {
                 bytes.map_or_else(|| text.to_owned(), size)
             }
         },
-        YamlNode::List(values) if values.is_empty() => "none".to_owned(),
-        YamlNode::List(values) => values.iter().map(|value| text(value, unit)).collect::<Vec<_>>().join(", "),
-        YamlNode::Map(members) => match reason(value) {
+        YamlValue::List(values) if values.is_empty() => "none".to_owned(),
+        YamlValue::List(values) => values.iter().map(|value| text(value, unit)).collect::<Vec<_>>().join(", "),
+        YamlValue::Map(members) => match reason(value) {
             Some(why) => format!("unknown: {why}"),
             None if members.is_empty() => "none".to_owned(),
             None => members.iter().filter_map(|(key, value)| member(key, value, unit)).collect::<Vec<_>>().join(", "),
@@ -101,14 +98,14 @@ fn text(value: &YamlNode, unit: Option<u64>) -> String {
 
 /// A member on its parent's line; `None` for an absent one, to keep the line short.
 fn member(key: &str, value: &YamlNode, unit: Option<u64>) -> Option<String> {
-    match (key, value) {
-        (_, YamlNode::Null) => None,
-        ("name" | "address" | "file", YamlNode::Scalar(text)) => Some(text.clone()),
-        (_, YamlNode::List(values)) if values.iter().any(is_deep) => {
+    match (key, &value.value) {
+        (_, YamlValue::Null) => None,
+        ("name" | "address" | "file", YamlValue::Scalar(text)) => Some(text.clone()),
+        (_, YamlValue::List(values)) if values.iter().any(is_deep) => {
             let all: Vec<_> = values.iter().map(|value| format!("({})", text(value, unit))).collect();
             Some(format!("{} {}", title(key), all.join(" ")))
         }
-        (_, value) => {
+        _ => {
             let (name, text) = line(key, value, unit);
             Some(format!("{name} {text}"))
         }
@@ -129,7 +126,7 @@ mod tests {
             ("nofile", r#"{"soft": 1024, "hard": 4096}"#, "nofile: soft 1024, hard 4096"),
             ("nodes", r#"[{"number": 0, "memory_kib": 1024}]"#, "nodes: number 0, memory 1 MiB"),
         ] {
-            let (name, text) = line(key, &serde_json::from_str(value).unwrap(), None);
+            let (name, text) = line(key, &Document { name: "", text: value }.parse().unwrap(), None);
             assert_eq!(format!("{name}: {text}"), expected);
         }
     }

@@ -64,8 +64,8 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     let mut page = Page::new(out, style);
     headline(report, reports, &mut page)?;
     page.blank()?;
-    let is_of_job = report.facts.get(key::JOB_LINES).value().is_some();
-    if !report.image.layers.is_empty() || report.probe.is_none() && !is_of_job {
+    let is_of_image = report.facts.are_of_image();
+    if !report.image.layers.is_empty() || report.probe.is_none() && is_of_image {
         overview::image(report.image, style.verbose, &mut page)?;
     }
     match report.judgements {
@@ -120,6 +120,7 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
     let layers = match (report.probe, lines) {
         (Some(probe), _) => counted(probe.steps.len(), "step", "steps"),
         (None, Some(lines)) => counted(lines, "line", "lines"),
+        (None, None) if !report.facts.are_of_image() => "the launch alone".to_owned(),
         (None, None) => counted(image.layers.len(), "layer", "layers"),
     };
     let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));

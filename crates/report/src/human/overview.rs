@@ -6,7 +6,7 @@ use super::job;
 use super::page::{Page, label};
 use crate::provenance;
 use facts::Facts;
-use facts::key;
+use facts::key::{self, Definition};
 use model::{Fact, ImageSummary, Value, size};
 
 /// Column of the values.
@@ -35,10 +35,12 @@ pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
 /// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let of_job = job::rows(facts);
-    if facts.iter().all(|(name, _)| name.starts_with("job.")) && !of_job.is_empty() {
-        return of_job;
+    let mut rows: Vec<_> = launch(facts).into_iter().map(|text| ("launch", text)).collect();
+    if !facts.are_of_image() {
+        rows.extend(of_job);
+        return rows;
     }
-    let mut rows: Vec<_> = start(facts).into_iter().map(|text| ("start", text)).collect();
+    rows.extend(start(facts).map(|text| ("start", text)));
     // A subject that does not import torch has no row about it.
     let subject = facts.get(key::SUBJECT_NAME).value();
     rows.push(subject.map_or_else(|| ("torch", torch(facts)), |name| ("subject", name.clone())));
@@ -51,6 +53,25 @@ pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     rows.push(("providers", fact_text(facts.view(&key::RDMA_PROVIDERS))));
     rows.extend(of_job);
     rows
+}
+
+/// What a launch file gives the container.
+fn launch(facts: &Facts) -> Option<String> {
+    let name = facts.get(key::CONTAINER_NAME).value()?;
+    let said = |key: &Definition, before: &str, after: &str| match facts.view(key) {
+        Fact::Absent => None,
+        fact => Some(format!("{before}{}{after}", fact_text(fact))),
+    };
+    let shm = facts.get(key::CONTAINER_SHM).value().and_then(|bytes| u64::try_from(*bytes).ok());
+    let parts = [
+        said(&key::CONTAINER_GPUS, "", " GPUs"),
+        shm.map(|bytes| format!("/dev/shm {}", size(bytes))),
+        said(&key::CONTAINER_NETWORK, "network: ", ""),
+        said(&key::CONTAINER_RDMA, "RDMA: ", ""),
+        said(&key::CONTAINER_RANKS, "", " processes a node"),
+        said(&key::CONTAINER_NODES, "nodes: ", ""),
+    ];
+    Some(format!("{name}: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }
 
 /// Text of a fact: its value, `absent`, or the reason why it is unknown.

@@ -1,0 +1,268 @@
+//! Facts about what a launch gives the container of an image.
+
+use std::collections::BTreeMap;
+
+use model::{Fact, Gap, Value};
+
+use super::container::meant;
+use super::given::{Given, Said, Starter, site};
+use super::ranks::{self, Ranks};
+use super::{LaunchContainer, LaunchFile, Launched, Setting};
+use crate::map_entries::MapEntries;
+use crate::value::FactType;
+use crate::{Facts, key, takes_any};
+use key::Key;
+
+impl Facts {
+    /// Adds what the launch gives the containers of an image. The last file that starts one counts.
+    #[must_use]
+    pub fn with_launch(self, launch: &Launched, reference: &str) -> Self {
+        let containers =
+            |file: &LaunchFile| meant(&file.containers, reference).into_iter().cloned().collect::<Vec<_>>();
+        let found = launch.files.iter().rev().map(|file| (file, containers(file))).find(|(_, found)| !found.is_empty());
+        match found {
+            Some((file, containers)) => self.with_containers(file, &containers),
+            None => self,
+        }
+    }
+
+    /// Adds what a launch file gives these of its containers. One without a GPU runs no rank of the job.
+    #[must_use]
+    pub fn with_containers(mut self, file: &LaunchFile, containers: &[LaunchContainer]) -> Self {
+        let with_gpu: Vec<_> = containers.iter().filter(|container| container.given.has_gpu).cloned().collect();
+        if !with_gpu.is_empty() {
+            add(file, &with_gpu, &mut self);
+        }
+        self
+    }
+}
+
+impl Facts {
+    /// The facts about containers of a launch file whose image is not read: what the file gives them, and the variables that
+    /// it sets.
+    pub fn of_containers(file: &LaunchFile, containers: &[LaunchContainer], options: &[Setting]) -> Self {
+        let own = containers.iter().flat_map(|container| &container.settings);
+        let settings: Vec<_> = file.settings.iter().chain(own).chain(options).collect();
+        let judged = settings.iter().filter(|setting| crate::is_judged(&setting.name));
+        let last: BTreeMap<_, _> = judged.map(|setting| (setting.name.clone(), *setting)).collect();
+        let value = |(name, setting): (&String, &&Setting)| Some((name.clone(), Value::Text(setting.value.clone()?)));
+        let computed = last.iter().filter(|(_, setting)| setting.value.is_none());
+        let gap = |setting: &Setting| Gap::new(format!("{} computes it when the job starts", setting.site));
+        let entries = MapEntries {
+            certain: Fact::seen(
+                Value::Map(last.iter().filter_map(value).collect()),
+                last.values().map(|setting| setting.site.clone()),
+            ),
+            gaps: computed.map(|(name, setting)| (name.clone(), gap(setting))).collect(),
+            others: None,
+        };
+        let mut facts = Self::default();
+        facts.insert_entries(key::ENV_EFFECTIVE.definition, entries);
+        let names = settings.iter().map(|setting| setting.name.clone()).collect();
+        facts.insert(key::LAUNCH_VARIABLES, Fact::seen(names, settings.iter().map(|setting| setting.site.clone())));
+        facts.with_containers(file, containers)
+    }
+}
+
+/// Adds the facts about containers of a file, each of which is unknown if they differ in it.
+fn add(file: &LaunchFile, containers: &[LaunchContainer], facts: &mut Facts) {
+    let name = file.name.as_str();
+    let mut insert = Inserter { file: name, containers, facts };
+    let titles: Vec<_> = containers.iter().map(|one| format!("{} ({name}:{})", one.name, one.line)).collect();
+    insert.facts.insert(key::CONTAINER_NAME, Fact::known(titles.join(", ")));
+    let runs_torch = insert.containers.iter().any(|one| shows_torch(one, insert.facts));
+    insert.facts.insert(key::CONTAINER_RUNS_TORCH, Fact::known(runs_torch));
+    insert.each(key::CONTAINER_STARTER, |one| Fact::known(one.given.starter.name().to_owned()));
+    insert.each(key::CONTAINER_GPUS, |one| of_said(one.given.gpus.clone(), name, "the number of GPUs"));
+    insert.each(key::CONTAINER_SHM, |one| one.given.shm_bytes(name, one.line));
+    insert.each(key::CONTAINER_NETWORK, |one| one.given.network(name, one.line));
+    insert.each(key::CONTAINER_RDMA, |one| one.given.rdma(name));
+    insert.each(key::CONTAINER_LOCKS_MEMORY, |one| Fact::known(one.given.may_lock()));
+    insert.each(key::CONTAINER_MEMORY, |one| of_said(one.given.memory.clone(), name, "the memory limit"));
+    insert.each(key::CONTAINER_MOUNTS, |one| mounts(&one.given, name));
+    insert.each(key::CONTAINER_RANKS, |one| of_said(processes(one), name, "the number of processes"));
+    insert.each(key::CONTAINER_NODES, |one| nodes(one, name));
+    let has_more = containers.iter().any(|one| one.given.has_more_networks);
+    let names = if has_more { Fact::Absent } else { unmatched_interfaces(insert.facts) };
+    insert.facts.insert(key::CONTAINER_UNMATCHED_NAMES, names);
+    facts.insert(key::CONTAINER_OTHER_IMAGES, other_images(file));
+    facts.insert(key::CONTAINER_HIDDEN, hidden(containers, name, facts));
+    facts.insert(key::CONTAINER_COLLIDING_PORTS, colliding_ports(file));
+    facts.insert(key::CONTAINER_NOT_PASSED, not_passed(file, containers));
+    facts.insert(key::CONTAINER_UNRESOLVED, unresolved(file, facts));
+}
+
+struct Inserter<'a> {
+    file: &'a str,
+    containers: &'a [LaunchContainer],
+    facts: &'a mut Facts,
+}
+
+impl Inserter<'_> {
+    fn each<T: FactType + PartialEq>(&mut self, key: Key<T>, of: impl Fn(&LaunchContainer) -> Fact<T>) {
+        let mut all = self.containers.iter().map(of);
+        let first = all.next().unwrap_or(Fact::Absent);
+        let differs = all.any(|other| other.value() != first.value());
+        let fact = if differs {
+            Fact::Unknown(
+                Gap::new(format!("{} gives its containers different values", self.file))
+                    .settled_by(format!("judge each of them: ncclcheck check --launch {}", self.file)),
+            )
+        } else {
+            first
+        };
+        self.facts.insert(key, fact);
+    }
+}
+
+/// True if a container runs PyTorch: its image has it, or a launcher or a setting shows it.
+fn shows_torch(container: &LaunchContainer, facts: &Facts) -> bool {
+    let settings = facts.certain(&key::ENV_EFFECTIVE).value();
+    facts.get(key::TORCH_PATH).value().is_some()
+        || of_command(container).is_some()
+        || matches!(settings, Some(Value::Map(settings)) if !settings.is_empty())
+}
+
+fn of_said(said: Option<Said<i64>>, file: &str, what: &str) -> Fact<i64> {
+    said.map_or(Fact::Absent, |said| said.fact(file, what))
+}
+
+fn of_command(container: &LaunchContainer) -> Option<Ranks> {
+    let words: Vec<String> = container.entrypoint.iter().chain(&container.arguments).flatten().cloned().collect();
+    ranks::of_command(&words, container.line)
+}
+
+/// The processes on each node: of a launcher, or of a scheduler that starts them itself.
+fn processes(container: &LaunchContainer) -> Option<Said<i64>> {
+    of_command(container).map_or_else(|| container.given.tasks.clone(), |ranks| ranks.processes)
+}
+
+/// The nodes of the job: as the launcher is told, or as many as the file starts containers.
+fn nodes(container: &LaunchContainer, file: &str) -> Fact<i64> {
+    let given = &container.given;
+    let said = of_command(container).and_then(|ranks| ranks.nodes).or_else(|| given.nodes.clone());
+    of_said(said.or_else(|| given.copies.clone()), file, "the number of nodes")
+}
+
+fn mounts(given: &Given, file: &str) -> Fact<Vec<String>> {
+    let names: Vec<_> = given.mounts.iter().filter_map(|said| said.value.clone()).collect();
+    let sites = given.mounts.iter().map(|said| site(file, said.line, "mounts"));
+    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+}
+
+/// Settings of interfaces that leave none of a network of its own, in which Docker and the plugins of Kubernetes name the only
+/// interface eth0.
+fn unmatched_interfaces(facts: &Facts) -> Fact<Vec<String>> {
+    if facts.get(key::CONTAINER_NETWORK).value().map(String::as_str) != Some("own") {
+        return Fact::Absent;
+    }
+    let Fact::Seen { value: Value::Map(settings), .. } = facts.certain(&key::ENV_EFFECTIVE) else {
+        return Fact::Absent;
+    };
+    let has_eth0 = |name: &str, value: &str| match name {
+        // Gloo and TensorPipe take whole names.
+        "GLOO_SOCKET_IFNAME" | "TP_SOCKET_IFNAME" => value.split(',').any(|name| name == "eth0"),
+        _ => takes_any(value, ["eth0"].into_iter()),
+    };
+    let names = ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"];
+    let found = names.iter().filter_map(|name| {
+        let Value::Text(value) = settings.get(*name)? else { return None };
+        (!value.is_empty() && !has_eth0(name, value)).then(|| format!("{name}={value}"))
+    });
+    let found: Vec<_> = found.collect();
+    if found.is_empty() {
+        Fact::Absent
+    } else {
+        Fact::seen(found, facts.view(&key::ENV_EFFECTIVE).sites().iter().cloned())
+    }
+}
+
+/// The libraries of the image over which a container mounts a folder or a file.
+fn hidden(containers: &[LaunchContainer], file: &str, facts: &Facts) -> Fact<Vec<String>> {
+    let paths = [facts.get(key::TORCH_PATH), facts.get(key::NCCL_LOADED_PATH)];
+    let paths: Vec<String> = paths.into_iter().filter_map(|path| Some(path.value()?.to_string())).collect();
+    let mounts = containers.iter().flat_map(|container| &container.given.mounts);
+    let mut names = Vec::new();
+    let mut sites = Vec::new();
+    for (mount, line) in mounts.filter_map(|said| Some((said.value.as_deref()?, said.line))) {
+        let target = mount.rsplit(':').next().unwrap_or(mount).trim_end_matches('/');
+        let is_below =
+            |path: &&String| path.strip_prefix(target).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        for path in paths.iter().filter(is_below).filter(|_| !target.is_empty()) {
+            names.push(format!("{target} hides {path}"));
+            sites.push(site(file, line, "mounts"));
+        }
+    }
+    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+}
+
+/// Ports that commands of several services name, on the network of the host.
+fn colliding_ports(file: &LaunchFile) -> Fact<Vec<String>> {
+    let mut takers: BTreeMap<String, Vec<&LaunchContainer>> = BTreeMap::new();
+    for container in &file.containers {
+        let is_on_host = container.given.network.as_ref().and_then(|said| said.value.as_deref()) == Some("host");
+        let words: Vec<&String> = container.entrypoint.iter().chain(&container.arguments).flatten().collect();
+        if is_on_host && container.given.starter == Starter::Compose {
+            for pair in words.windows(2) {
+                if let [option, port] = pair
+                    && *option == "--port"
+                    && port.parse::<u16>().is_ok()
+                {
+                    takers.entry(format!("{option} {port}")).or_default().push(container);
+                }
+            }
+        }
+    }
+    takers.retain(|_, containers| containers.len() > 1);
+    let described = |(port, containers): (&String, &Vec<&LaunchContainer>)| {
+        let names: Vec<_> = containers.iter().map(|container| container.name.as_str()).collect();
+        format!("{port} of {}", names.join(" and "))
+    };
+    let names: Vec<_> = takers.iter().map(described).collect();
+    let sites = takers.values().flatten().map(|container| site(&file.name, container.line, "command"));
+    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+}
+
+/// Images of which containers with GPUs take several tags.
+fn other_images(file: &LaunchFile) -> Fact<Vec<String>> {
+    let with_gpu = file.containers.iter().filter(|container| container.given.has_gpu);
+    let mut images: Vec<(&str, usize)> = with_gpu.filter_map(|one| Some((one.image.as_deref()?, one.line))).collect();
+    images.sort_unstable();
+    images.dedup_by_key(|(image, _)| *image);
+    let repository = |image: &str| {
+        let name = image.split('@').next().unwrap_or(image);
+        let end = name.rfind(':').filter(|colon| !name.get(*colon..).unwrap_or_default().contains('/'));
+        name.get(..end.unwrap_or(name.len())).unwrap_or(name).to_owned()
+    };
+    let is_shared = |image: &&(&str, usize)| {
+        let same = images.iter().filter(|(other, _)| repository(other) == repository(image.0));
+        same.count() > 1
+    };
+    let shared: Vec<_> = images.iter().filter(is_shared).collect();
+    let names: Vec<_> = shared.iter().map(|(image, _)| (*image).to_owned()).collect();
+    let sites = shared.iter().map(|(_, line)| site(&file.name, *line, "image"));
+    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+}
+
+/// Variables that a script exports and does not pass to the container that it starts: an engine passes only what `-e` names.
+fn not_passed(file: &LaunchFile, containers: &[LaunchContainer]) -> Fact<Vec<String>> {
+    let is_engine = containers.iter().all(|container| container.given.starter == Starter::Docker);
+    let unpassed: Vec<_> = file.unpassed.iter().filter(|given| is_engine && crate::is_judged(&given.name)).collect();
+    let names: Vec<_> = unpassed.iter().map(|given| given.name.clone()).collect();
+    let sites = unpassed.iter().map(|setting| setting.site.clone());
+    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+}
+
+/// The address of the first rank, if it is the name of a service that the container does not resolve: on the network of the
+/// host, Compose gives services no names.
+fn unresolved(file: &LaunchFile, facts: &Facts) -> Fact<String> {
+    let is_on_host = facts.get(key::CONTAINER_NETWORK).value().map(String::as_str) == Some("host");
+    let address = || match facts.certain(&key::ENV_EFFECTIVE) {
+        Fact::Seen { value: Value::Map(settings), .. } => settings.get("MASTER_ADDR").map(ToString::to_string),
+        _ => None,
+    };
+    let is_service =
+        |name: &String| file.containers.iter().any(|one| one.given.starter == Starter::Compose && one.name == *name);
+    let found = if is_on_host { address().filter(is_service) } else { None };
+    found.map_or(Fact::Absent, Fact::known)
+}

@@ -1,0 +1,117 @@
+//! Services of Compose files.
+
+use model::document::{YamlNode, YamlValue};
+use shell::name_length;
+
+use super::LaunchContainer;
+use super::container::texts;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed};
+
+/// A service.
+pub(super) fn service(name: &str, service: &YamlNode) -> LaunchContainer {
+    // Compose splits a text into words as a shell does, and runs no shell.
+    let words = |key: &str| -> Option<Vec<String>> {
+        let node = service.get(key)?;
+        let words = match &node.value {
+            YamlValue::Scalar(text) => split(text),
+            _ => texts(node)?,
+        };
+        Some(words.iter().map(|word| interpolated(word)).collect())
+    };
+    let entrypoint = words("entrypoint");
+    let arguments = words("command");
+    LaunchContainer {
+        name: name.to_owned(),
+        line: service.line,
+        image: service.text("image").map(ToOwned::to_owned),
+        given: given(service),
+        arguments: if entrypoint.is_some() { Some(arguments.unwrap_or_default()) } else { arguments },
+        entrypoint,
+        directory: service.text("working_dir").map(ToOwned::to_owned),
+        ..LaunchContainer::default()
+    }
+}
+
+fn given(service: &YamlNode) -> Given {
+    let size =
+        |node: &YamlNode| Said { value: bytes(node.as_str().unwrap_or_default(), Starter::Compose), line: node.line };
+    let list = |key: &str| service.get(key).map(YamlNode::list).unwrap_or_default();
+    let limit = service.get("mem_limit").or_else(|| service.at(&["deploy", "resources", "limits", "memory"]));
+    let mut given = Given {
+        starter: Starter::Compose,
+        has_gpu: service.get("gpus").is_some() || service.text("runtime") == Some("nvidia"),
+        shm: service.get("shm_size").map(|node| SharedMemory::Bytes(size(node))),
+        network: service.get("network_mode").map(said),
+        has_more_networks: service.get("networks").is_some_and(|node| node.list().len() + node.entries().len() > 1),
+        is_privileged: service.text("privileged") == Some("true"),
+        memory: limit.map(size),
+        ..Given::default()
+    };
+    if service.text("ipc").is_some_and(|ipc| ipc != "private" && ipc != "none") {
+        given.shm = Some(SharedMemory::Large);
+    }
+    gpus(service, &mut given);
+    for device in list("devices") {
+        let name = device.as_str().or_else(|| device.text("source"));
+        given.device(name.unwrap_or_default(), device.line);
+    }
+    list("cap_add").iter().filter_map(YamlNode::as_str).for_each(|name| given.capability(name));
+    let locked = service.at(&["ulimits", "memlock"]);
+    given.locks_memory |= locked.is_some_and(|node| node.as_str().or_else(|| node.text("soft")) == Some("-1"));
+    for volume in list("volumes") {
+        let parts: Vec<_> = volume.as_str().unwrap_or_default().split(':').collect();
+        match (parts.as_slice(), volume.text("source"), volume.text("target")) {
+            ([source, target, ..], ..) => given.mount(source, target, volume.line),
+            (_, source, Some(target)) => given.mount(source.unwrap_or_default(), target, volume.line),
+            _ => {}
+        }
+    }
+    let tmpfs = service.get("tmpfs");
+    for node in tmpfs.into_iter().flat_map(|node| std::iter::once(node).chain(node.list())) {
+        given.tmpfs(node.as_str().unwrap_or_default(), node.line);
+    }
+    given
+}
+
+/// The GPUs of `gpus` and of `deploy`: `count`, or a list of devices.
+fn gpus(service: &YamlNode, given: &mut Given) {
+    let reserved = service.at(&["deploy", "resources", "reservations", "devices"]);
+    let asked = service.get("gpus").into_iter().chain(reserved);
+    for request in asked.flat_map(YamlNode::list) {
+        let names_gpu =
+            request.get("capabilities").is_some_and(|all| all.list().iter().any(|word| word.as_str() == Some("gpu")));
+        if !names_gpu && request.text("driver").is_none_or(|driver| driver != "nvidia") {
+            continue;
+        }
+        given.has_gpu = true;
+        if let Some(ids) = request.get("device_ids").filter(|ids| !ids.list().is_empty()) {
+            given.gpus = i64::try_from(ids.list().len()).ok().map(|count| Said::new(count, ids.line));
+        } else if let Some(count) = request.get("count").filter(|count| count.as_str() != Some("all")) {
+            given.gpus = Some(Said { value: count.as_str().and_then(|text| text.parse().ok()), line: count.line });
+        }
+    }
+}
+
+fn said(node: &YamlNode) -> Said<String> {
+    let value = node.as_str().filter(|text| !is_computed(text)).map(ToOwned::to_owned);
+    Said { value, line: node.line }
+}
+
+fn split(text: &str) -> Vec<String> {
+    let words = shell::commands(text, 1).flat_map(|command| command.words);
+    // An expansion is Compose's own, and stands for itself here.
+    words.map(|word| word.plain().unwrap_or_else(|| "${computed}".to_owned())).collect()
+}
+
+/// `$$` is a dollar sign, and any other `$` refers to the environment of Compose.
+fn interpolated(word: &str) -> String {
+    let part = |part: &str| {
+        let mut names = part.split('$');
+        let first = names.next().unwrap_or_default().to_owned();
+        names.fold(first, |whole, rest| match rest.split_at(name_length(rest)) {
+            ("", rest) => whole + "$" + rest,
+            (name, rest) => whole + "${" + name + "}" + rest,
+        })
+    };
+    word.split("$$").map(part).collect::<Vec<_>>().join("$")
+}

@@ -1,0 +1,193 @@
+//! Containers of Kubernetes: pods, and resources with a template of pods.
+
+use model::document::{YamlNode, YamlValue};
+use shell::name_length;
+
+use super::LaunchContainer;
+use super::container::texts;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed, is_rdma_resource};
+
+/// Keys that say how many pods a template makes. Where several are above each other, their product counts.
+const COPIES: &[&str] = &["replicas", "parallelism", "size", "numNodes"];
+
+/// Annotations that attach more networks to a pod.
+const NETWORKS: &[&str] = &["k8s.v1.cni.cncf.io/networks", "networking.gke.io/interfaces"];
+
+/// The containers of a resource, each with the maps that hold its variables. Those that run before the job's own are left out.
+pub(super) fn containers(document: &YamlNode) -> Vec<(LaunchContainer, Vec<&YamlNode>)> {
+    let replicas = document.at(&["spec", "mpiReplicaSpecs"]);
+    let Some(launcher) = replicas.and_then(|replicas| replicas.get("Launcher")) else { return below(document) };
+    // The launcher of an MPIJob starts the processes in the workers.
+    let worker =
+        replicas.and_then(|replicas| replicas.get("Worker")).and_then(|worker| below(worker).into_iter().next());
+    let with_worker = |(launcher, nodes): (LaunchContainer, Vec<_>)| match worker.clone() {
+        Some((LaunchContainer { name, line, image, given, .. }, more)) => {
+            (LaunchContainer { name, line, image, given, ..launcher }, [more, nodes].concat())
+        }
+        None => (launcher, nodes),
+    };
+    below(launcher).into_iter().map(with_worker).collect()
+}
+
+fn below(node: &YamlNode) -> Vec<(LaunchContainer, Vec<&YamlNode>)> {
+    let mut found = Vec::new();
+    walk(node, &Above::default(), &mut found);
+    found
+}
+
+/// What the maps above a pod's containers say.
+#[derive(Clone, Default)]
+struct Above<'d> {
+    /// The key of the replica group: `Worker`.
+    group: Option<&'d str>,
+    metadata: Option<&'d YamlNode>,
+    copies: Option<Said<i64>>,
+}
+
+fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContainer, Vec<&'d YamlNode>)>) {
+    node.list().iter().for_each(|value| walk(value, above, found));
+    let mut here = above.clone();
+    here.metadata = node.get("metadata").or(above.metadata);
+    for count in COPIES.iter().filter_map(|key| node.get(key)) {
+        let before = here.copies.as_ref().map_or(Some(1), |copies| copies.value);
+        let count_here = count.as_str().and_then(|text| text.parse::<i64>().ok());
+        let value = before.zip(count_here).and_then(|(before, count)| before.checked_mul(count));
+        here.copies = Some(Said { value, line: count.line });
+    }
+    for (key, value) in node.entries() {
+        match (key.as_str(), &value.value) {
+            ("containers", YamlValue::List(containers)) => {
+                found.extend(containers.iter().map(|item| (container(item, node, &here), vec![item])));
+            }
+            ("container", YamlValue::Map(_)) => found.push((container(value, node, &here), vec![value])),
+            // A TrainJob overrides the pods of a runtime, which another file has.
+            ("trainer", YamlValue::Map(_)) => {
+                let copies = value.get("numNodes").map(number);
+                found.push((container(value, node, &Above { copies, ..here.clone() }), vec![value]));
+            }
+            ("initContainers", _) => {}
+            _ => {
+                let is_group = key.starts_with(char::is_uppercase);
+                walk(value, &Above { group: if is_group { Some(key) } else { here.group }, ..here.clone() }, found);
+            }
+        }
+    }
+}
+
+fn container(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> LaunchContainer {
+    let words = |key: &str| Some(texts(container.get(key)?)?.iter().map(|word| expanded(word, container)).collect());
+    let entrypoint: Option<Vec<String>> = words("command");
+    let arguments = words("args");
+    let own = container.text("name").unwrap_or("container");
+    LaunchContainer {
+        name: above.group.map_or_else(|| own.to_owned(), |group| format!("{group}, {own}")),
+        line: container.line,
+        image: container.text("image").map(ToOwned::to_owned),
+        given: given(container, pod, above),
+        // `command` alone replaces the image's command as well.
+        arguments: if entrypoint.is_some() { Some(arguments.unwrap_or_default()) } else { arguments },
+        entrypoint,
+        directory: container.text("workingDir").map(ToOwned::to_owned),
+        ..LaunchContainer::default()
+    }
+}
+
+fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
+    let annotations = above.metadata.and_then(|metadata| metadata.get("annotations"));
+    let is_true = |node: Option<&YamlNode>| node.and_then(YamlNode::as_str) == Some("true");
+    let host = pod.get("hostNetwork").filter(|node| is_true(Some(node)));
+    let security = container.get("securityContext");
+    let mut given = Given {
+        starter: Starter::Kubernetes,
+        network: host.map(|node| Said::new("host".to_owned(), node.line)),
+        has_more_networks: annotations.is_some_and(|all| NETWORKS.iter().any(|name| all.get(name).is_some())),
+        is_privileged: is_true(security.and_then(|context| context.get("privileged"))),
+        copies: above.copies.clone(),
+        ..Given::default()
+    };
+    let added = security.and_then(|context| context.at(&["capabilities", "add"])).map(YamlNode::list);
+    added.unwrap_or_default().iter().filter_map(YamlNode::as_str).for_each(|name| given.capability(name));
+    if is_true(pod.get("hostIPC")) {
+        given.shm = Some(SharedMemory::Large);
+    }
+    for mount in container.get("volumeMounts").map(YamlNode::list).unwrap_or_default() {
+        volume(mount, pod, &mut given);
+    }
+    resources(container, &mut given);
+    given
+}
+
+/// Reads the requests before the limits, which count.
+fn resources(container: &YamlNode, given: &mut Given) {
+    let resources = container.get("resources").or_else(|| container.get("resourcesPerNode"));
+    let kinds = ["requests", "limits"].iter().filter_map(|kind| resources?.get(kind));
+    for (name, amount) in kinds.flat_map(YamlNode::entries) {
+        if name.contains(".com/") && name.contains("gpu") {
+            given.has_gpu = true;
+            given.gpus = Some(number(amount));
+        } else if name == "memory" && given.memory.is_none() {
+            let value = amount.as_str().and_then(|text| bytes(text, Starter::Kubernetes));
+            given.memory = Some(Said { value, line: amount.line });
+        } else if is_rdma_resource(name) && amount.as_str() != Some("0") {
+            given.rdma.retain(|said| said.value.as_deref() != Some(name.as_str()));
+            given.rdma.push(Said::new(name.clone(), amount.line));
+        }
+    }
+    // Dynamic resource allocation: which devices a claim has, another resource says.
+    given.has_gpu |= resources.is_some_and(|resources| resources.get("claims").is_some());
+}
+
+fn volume(mount: &YamlNode, pod: &YamlNode, given: &mut Given) {
+    let Some(target) = mount.text("mountPath") else { return };
+    let volumes = pod.get("volumes").map(YamlNode::list).unwrap_or_default();
+    let name = mount.text("name");
+    let Some(volume) = volumes.iter().find(|volume| volume.text("name") == name && name.is_some()) else { return };
+    let host_path = volume.at(&["hostPath", "path"]).and_then(YamlNode::as_str);
+    let limit = volume.at(&["emptyDir", "sizeLimit"]).filter(|_| target == "/dev/shm");
+    match (host_path, limit) {
+        (_, Some(limit)) => {
+            let value = limit.as_str().and_then(|text| bytes(text, Starter::Kubernetes));
+            given.shm = Some(SharedMemory::Bytes(Said { value, line: limit.line }));
+        }
+        (Some(source), None) => given.mount(source, target, mount.line),
+        (None, None) if target == "/dev/shm" => given.shm = Some(SharedMemory::Large),
+        (None, None) => given.mount("a volume", target, mount.line),
+    }
+}
+
+fn number(node: &YamlNode) -> Said<i64> {
+    Said { value: node.as_str().and_then(|text| text.trim().parse().ok()), line: node.line }
+}
+
+/// Replaces `$(NAME)` by the value in the container's `env`, and `$$(NAME)` by `$(NAME)`, as Kubernetes does. Another name in
+/// a word without blanks becomes `${NAME}`, which only the cluster knows; elsewhere it stays, for a shell.
+fn expanded(word: &str, container: &YamlNode) -> String {
+    let mut whole = String::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once("$(") {
+        let Some((name, end)) = after.split_once(')').filter(|(name, _)| name_length(name) == name.len()) else {
+            whole = whole + before + "$(";
+            rest = after;
+            continue;
+        };
+        rest = end;
+        if let Some(before) = before.strip_suffix('$') {
+            whole = whole + before + "$(" + name + ")";
+            continue;
+        }
+        whole += before;
+        match variable(container, name) {
+            Some(value) => whole += &value,
+            None if word.contains(char::is_whitespace) => whole = whole + "$(" + name + ")",
+            None => whole = whole + "${" + name + "}",
+        }
+    }
+    whole + rest
+}
+
+/// The value of a container's variable, if the document has it as a text.
+fn variable(container: &YamlNode, name: &str) -> Option<String> {
+    let variables = container.get("env")?.list();
+    let value = variables.iter().rev().find(|variable| variable.text("name") == Some(name))?.text("value")?;
+    (!is_computed(value)).then(|| value.to_owned())
+}
