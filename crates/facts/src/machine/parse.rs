@@ -23,8 +23,8 @@ impl Host {
             host.set(key, value)?;
             seen.push((key, value));
         }
-        if host.driver.is_none() && host.gpu.is_none() {
-            return Err("a host needs at least a driver or a gpu".to_owned());
+        if host.driver.is_none() && host.gpu.is_none() && host.rdma.is_none() {
+            return Err("a host needs at least a driver, a gpu or rdma".to_owned());
         }
         if host.name.is_empty() {
             // Equal descriptions have equal names, whatever the order of their keys.
@@ -201,7 +201,7 @@ mod tests {
             ("gpu=h100x0", "unknown GPU"),
             ("gpu=sm_90a", "unknown GPU"),
             ("gpu=h100,fabric=nvlink", "invalid fabric=nvlink; available: nvswitch, pcie"),
-            ("rdma=none", "at least a driver or a gpu"),
+            ("fabric=pcie", "at least a driver, a gpu or rdma"),
         ] {
             let error = text.parse::<Host>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -131,7 +131,7 @@ impl ProviderSearch {
         for name in &candidate.names {
             match self.dlopen(context, caller, name)? {
                 // The first name is the one whose file exists.
-                Err(why) => fault = fault.or_else(|| Some(format!("{path}: {why}"))),
+                Err(why) => fault = fault.or_else(|| Some(format!("{path} does not load: {why}"))),
                 Ok(()) => return Ok(None),
             }
         }
