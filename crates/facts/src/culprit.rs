@@ -92,15 +92,26 @@ fn of_symbol(context: &Context<'_>, asker: &str, symbol: &str, version: Option<&
 /// The library that lacks a version, if another copy has it; otherwise the one that asks for it.
 fn of_version(context: &Context<'_>, message: &str) -> Result<Option<Culprit>, Gap> {
     let parts = || {
-        let (_, rest) = message.split_once(": version `")?;
+        let (lacking, rest) = message.split_once(": version `")?;
         let (version, rest) = rest.split_once("' not found (required by ")?;
-        Some((version, rest.strip_suffix(')')?))
+        Some((lacking, version, rest.strip_suffix(')')?))
     };
-    let Some((version, asker)) = parts() else { return Ok(None) };
+    let Some((lacking, version, asker)) = parts() else { return Ok(None) };
     let Ok((asker, file)) = context.rootfs.open(&ImagePath::from(asker)) else { return Ok(None) };
     let gives = |elf: &ElfInfo| elf.version_gives.iter().any(|own| own == version);
-    let found = shadowing(context, &asker, gives)?;
+    let found = shadowing(context, &asker, gives)?.or_else(|| by_program(context, lacking, gives));
     Ok(found.or_else(|| Some(Culprit::of_file(asker, &file, LibraryFault::AsksTooMuch))))
+}
+
+/// A library that lacks something, and that the program's `DT_RPATH` put first, as that of conda's Python does.
+fn by_program(context: &Context<'_>, lacking: &str, has_it: impl Fn(&ElfInfo) -> bool) -> Option<Culprit> {
+    let program = &context.loader.imports().value()?.first()?.process.objects().first()?.path;
+    // `$ORIGIN` in the path stays as the program's folder.
+    lacking.strip_prefix(&program.parent().to_string())?.strip_prefix("/../")?;
+    let (library, file) = context.rootfs.open(&lacking.into()).ok()?;
+    let better = other_copy(context.rootfs, elf(&file)?.soname.as_deref()?, &file, has_it)?;
+    let culprit = Culprit::of_file(library, &file, LibraryFault::Shadows);
+    Some(Culprit { instead: Some(better), by: Some(format!("DT_RPATH of {program}")), ..culprit })
 }
 
 /// A library that `asker` needs, directly or not, and that lacks something which another copy of it has.
