@@ -261,6 +261,10 @@ keys! {
     TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name, in one line";
     TORCH_IMPORT_CAUSE "torch.import_cause" String, "What in the image makes `import torch` fail, where torch.import_error does not name it";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
+    TORCH_NUMPY "torch.numpy" Version, "Release of the NumPy that Python imports with torch";
+    TORCH_CUDNN "torch.cudnn" Version, "Release of the cuDNN that `import torch` maps, from the name of its file or the package that owns it";
+    TORCH_CUDNN_PATH "torch.cudnn_path" ImagePath, "The cuDNN that `import torch` maps";
+    TORCH_CUDNN_BUILT "torch.cudnn_built" Version, "Release of cuDNN that torch was built with";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";
     TORCH_INSTALLER "torch.installer" Installer, "Program that installed torch: pip, uv, conda or apt, as the owner of its libraries or the wheel's record shows; absent where neither does";
     NCCL_AVAILABLE "nccl.available" bool, "Predicted result of torch.distributed.is_nccl_available()";
@@ -308,10 +312,14 @@ keys! {
     LIBRARY_CULPRIT_ERROR "library.culprit_error" String, "The message of the loader for which library.culprit is at fault";
     LIBRARY_CULPRIT_INSTEAD "library.culprit_instead" ImagePath, "The copy that library.culprit shadows";
     LIBRARY_CULPRIT_BY "library.culprit_by" String, "What puts library.culprit first: a rule of the loader, or the file of /etc/ld.so.conf that names its folder";
+    EXTENSION_LOADED "extension.loaded" Vec<String>, "Libraries of Python packages beside torch that the program's imports load, of those that link to torch, CUDA, NCCL or an RDMA stack";
     EXTENSION_BROKEN "extension.broken" Vec<String>, "Python packages beside torch that the program imports and that the dynamic loader refuses after `import torch`, each with its version, the library that links to torch, CUDA, NCCL or an RDMA stack, and the loader's message";
     EXTENSION_BROKEN_UNUSED "extension.broken_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
+    EXTENSION_NO_COMPILER "extension.no_compiler" Vec<String>, "Modules that the program imports and that compile C code against Python while the job runs, if the image lacks gcc and clang, or Python.h";
+    EXTENSION_NO_NVCC "extension.no_nvcc" Vec<String>, "Modules that the program imports and that compile CUDA code while the job runs, if the image lacks nvcc";
     EXTENSION_MISSING "extension.missing" Vec<String>, "Libraries that these packages need and that the loader does not find, each with what usually brings it";
     EXTENSION_OTHER_TORCH "extension.other_torch" Vec<String>, "Packages with such libraries that load, although their metadata requires exactly a torch of another series than the installed one";
+    EXTENSION_CRASHES "extension.crashes" Vec<String>, "Packages that the program loads, that were built for a torch of another series, and that crash where they register operators, because torch::CppFunction has another layout";
     EXTENSION_OTHER_CUDA "extension.other_cuda" String, "The major release of CUDA whose libraries they need, if torch is built for another";
     NVSHMEM_MISMATCH "nvshmem.mismatch" Vec<String>, "Libraries that the program loads whose NVSHMEM device code does not fit the host library of the process, with both releases";
     NVSHMEM_MISMATCH_UNUSED "nvshmem.mismatch_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
@@ -359,7 +367,8 @@ keys! {
     HOST_KERNEL "host.kernel" Version, "Version of the host's Linux kernel";
     HOST_TORCH_CODE "host.torch_code" GpuSupport, "Code that torch's CUDA library has for the host's GPU: cubin, ptx, new-ptx (too new for the driver to compile) or none";
     HOST_NCCL_CODE "host.nccl_code" GpuSupport, "Code that the NCCL that torch would load has for the host's GPU: cubin, ptx, new-ptx (too new for the driver to compile) or none";
-    HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Vec<String>, "Python extensions with GPU code that have none for the host's GPU: the path of the only one of a package, or the package with their number; excludes builds for another release of torch";
+    HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Vec<String>, "Python extensions with GPU code that have none for the host's GPU and that the program does not import, or not for certain: the path of the only one of a package, or the package with their number; excludes builds for another release of torch";
+    HOST_IMPORTED_WITHOUT_CODE "host.imported_without_code" Vec<String>, "The same of extensions that the program imports";
     HOST_UNMET_REQUIREMENTS "host.unmet_requirements" Vec<String>, "Variables of nvidia.requirements that the host does not meet";
     HOST_COMPAT "host.compat" String, "Newest forward-compatibility package in the image that works on the host, is newer than its driver and new enough for torch";
     HOST_COMPAT_REFUSED "host.compat_refused" String, "Why cuda.libcuda, if it is a forward-compatibility library, does not work on the host";

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use model::{ImagePath, SymbolImport};
+use rootfs::RootFs;
 use rootfs::loader::{Process, elf};
 
 use super::super::{Context, table};
@@ -19,6 +20,13 @@ static LIBRARIES: LazyLock<Vec<LibraryRow>> = LazyLock::new(|| table!("libraries
 /// The library that a message of the loader names as missing.
 pub(super) fn library(message: &str) -> Option<&str> {
     message.strip_suffix(": cannot open shared object file: No such file or directory")
+}
+
+/// Returns true if the image has the library with another version in its name.
+pub(super) fn has_other_version(rootfs: &RootFs, library: &str) -> bool {
+    let Some((name, _)) = library.split_once(".so.") else { return false };
+    let beginning = format!("{name}.so.");
+    rootfs.files_named(|own| own.starts_with(beginning.as_bytes())).next().is_some()
 }
 
 /// The major release of CUDA that a missing library belongs to. Other libraries of CUDA count their releases on their own.

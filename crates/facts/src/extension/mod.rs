@@ -1,6 +1,7 @@
 //! Libraries of Python packages beside torch that link to torch, CUDA, NCCL or an RDMA stack: which of them the loader
 //! refuses in the process that has imported torch, and whether the program imports them.
 
+mod compiler;
 mod missing;
 mod nvshmem;
 mod opened;
@@ -16,6 +17,7 @@ use rootfs::loader::elf;
 use super::python::Python;
 use super::torch::Import;
 use super::{Context, Facts, culprit, key};
+use compiler::Compiler;
 use nvshmem::NvshmemMismatch;
 use walk::{ImportWalk, Refused};
 
@@ -54,6 +56,7 @@ const MOST_MODULES: usize = 200_000;
 /// What is wrong in the packages of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ExtensionFaults {
+    loaded: Vec<(ImagePath, Site)>,
     refused: Vec<Refused>,
     mismatched: Vec<NvshmemMismatch>,
     /// Why there may be more.
@@ -61,10 +64,13 @@ struct ExtensionFaults {
 }
 
 /// The faults of what the program imports, and of the other packages.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct AllFaults {
     imported: ExtensionFaults,
     unused: ExtensionFaults,
+    /// Modules that the program imports and that compile code, without what they need for it.
+    no_compiler: Fact<Vec<String>>,
+    no_nvcc: Fact<Vec<String>>,
 }
 
 /// Returns true for the name of such a library.
@@ -123,14 +129,22 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     };
     let imported = texts(|faults| &faults.imported, refused);
     let unused = texts(|faults| &faults.unused, refused);
-    let other_torch = facts.get(key::TORCH_VERSION).clone().and_then(|torch, _| {
-        let Some(python) = &context.python else { return Fact::Absent };
-        let broken: Vec<_> = imported.value().into_iter().chain(unused.value()).flatten().cloned().collect();
-        pinned::of_other_torch(context, python, &torch, &broken)
+    let loaded = found.as_ref().and_then(|faults, _| {
+        listed(faults.imported.loaded.iter().map(|(path, site)| (path.to_string(), Some(site.clone()))))
     });
+    let other_torch = facts.get(key::TORCH_VERSION).clone().and_then(|torch, _| {
+        let broken: Vec<_> = imported.value().into_iter().chain(unused.value()).flatten().cloned().collect();
+        let loaded = loaded.value().map(Vec::as_slice).unwrap_or_default();
+        let python = context.python.as_ref();
+        Fact::from(python.map(|python| pinned::of_other_torch(context, python, &torch, &broken, loaded)))
+    });
+    facts.insert(key::EXTENSION_CRASHES, other_torch.as_ref().and_then(|found, _| found.crashing.clone()));
+    facts.insert(key::EXTENSION_OTHER_TORCH, other_torch.and_then(|found, _| found.other));
+    facts.insert(key::EXTENSION_LOADED, loaded);
+    facts.insert(key::EXTENSION_NO_COMPILER, found.as_ref().and_then(|faults, _| faults.no_compiler.clone()));
+    facts.insert(key::EXTENSION_NO_NVCC, found.as_ref().and_then(|faults, _| faults.no_nvcc.clone()));
     facts.insert(key::EXTENSION_BROKEN, imported);
     facts.insert(key::EXTENSION_BROKEN_UNUSED, unused);
-    facts.insert(key::EXTENSION_OTHER_TORCH, other_torch);
     facts.insert(key::EXTENSION_MISSING, missing);
     facts.insert(key::EXTENSION_OTHER_CUDA, other_cuda);
     facts.insert(key::NVSHMEM_MISMATCH, texts(|faults| &faults.imported, mismatched));
@@ -153,15 +167,25 @@ fn listed(texts: impl Iterator<Item = (String, Option<Site>)>) -> Fact<Vec<Strin
 /// is refused, and those whose own import fails.
 fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
     let Some(python) = context.python.as_ref().filter(|python| python.program.is_ok()) else {
-        return AllFaults::default();
+        let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
+        return AllFaults { imported, unused, no_compiler: Fact::Absent, no_nvcc: Fact::Absent };
     };
-    let mut faults = AllFaults::default();
     let mut program = ImportWalk::new(context, python, import);
     program.program();
+    let is_imported = |module: &str| program.modules.get(module).is_some_and(Option::is_some);
+    let [no_compiler, no_nvcc] =
+        [Compiler::C, Compiler::Nvcc].map(|compiler| compiler.missing(context, python, is_imported));
+    let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
+    let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc };
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));
     let mut modules = program.modules.len();
-    faults.imported = ExtensionFaults { refused: program.refused, mismatched: program.mismatched, gap: program.gap };
+    faults.imported = ExtensionFaults {
+        loaded: program.loaded,
+        refused: program.refused,
+        mismatched: program.mismatched,
+        gap: program.gap,
+    };
     for package in packages(context, python) {
         let mut walk = ImportWalk::new(context, python, import);
         walk.import(&package);

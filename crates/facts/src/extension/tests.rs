@@ -218,6 +218,73 @@ fn a_package_for_another_torch_is_named_if_it_has_an_extension_that_loads() {
 }
 
 #[test]
+fn operators_of_another_layout_crash_where_the_program_loads_them() {
+    let with = |command: &str, files: &[(&str, Content<'_>)]| {
+        let facts = facts(&["python3.11", "-c", command], files);
+        [key::EXTENSION_CRASHES, key::EXTENSION_OTHER_TORCH]
+            .map(|key| facts.get(key).value().map(|texts| texts.join("; ")).unwrap_or_default())
+    };
+    let init = ("~/flash/__init__.py", Code("from . import _C\n"));
+    let registering = Library(&["libc10.so"], &["-_ZNR5torch7Library5_implEPKcONS_11CppFunctionE"]);
+    let layout = ("lib/libc10.so", Library(&[], &["_ZNR5torch7Library5_implEPKcONS_11CppFunctionE", "c10_new"]));
+    let pin = |release| ("~/flash-2.7.dist-info/METADATA", Pin(release));
+    let flash = |extension, release| [layout, init, ("~/flash/_C.abi3.so", extension), pin(release)];
+    let text = "flash 2.7 requires torch==2.8.0";
+    assert_eq!(with("import flash", &flash(registering, "2.8.0")), [text, ""]);
+    assert_eq!(with("import torch", &flash(registering, "2.8.0")), ["", text], "it is only installed");
+    assert_eq!(with("import flash", &flash(registering, "2.10.0")), ["", "flash 2.7 requires torch==2.10.0"]);
+    let plain = Library(&["libc10.so"], &["-c10_new"]);
+    assert_eq!(with("import flash", &flash(plain, "2.8.0")), ["", text], "it registers nothing");
+    let codec = [
+        layout,
+        ("~/torchcodec/__init__.py", Code("import torch\n")),
+        ("~/torchcodec/libtorchcodec_core5.so", registering),
+        ("~/torchcodec-0.7.0.dist-info/METADATA", Code("")),
+    ];
+    assert_eq!(with("import torchcodec", &codec), ["torchcodec 0.7.0 is built for torch 2.8", ""]);
+}
+
+#[test]
+fn of_alternatives_the_one_that_the_image_has_more_for_is_named() {
+    let files = [
+        ("~/torchcodec/__init__.py", Code("import torch\n")),
+        ("~/torchcodec/libtorchcodec_core4.so", Library(&["libc10.so", "libavutil.so.56"], &[])),
+        ("~/torchcodec/libtorchcodec_core5.so", Library(&["libc10.so", "libpython3.11.so.1.0"], &[])),
+        ("~/torchcodec/libtorchcodec_core7.so", Library(&["libc10.so", "libavutil.so.59"], &[])),
+    ];
+    let run = |files: &[_]| broken(&["python3.11", "-c", "import torchcodec"], files)[0].clone();
+    assert!(run(&files).contains("libavutil.so.59"), "{}", run(&files));
+    let installed = [&files[..], &[("usr/lib/libavutil.so.57", Library(&[], &[]))]].concat();
+    assert!(run(&installed).contains("libpython3.11.so.1.0"), "{}", run(&installed));
+    let old = ("~/torchcodec/libtorchcodec_core6.so", Library(&["libc10.so"], &["-c10_old"]));
+    assert!(run(&[&files[..], &[old]].concat()).contains("c10_old"));
+}
+
+#[test]
+fn compilers_count_where_the_program_imports_what_compiles() {
+    let with = |command: &str, files: &[(&str, Content<'_>)]| {
+        let packages = ["triton", "deepspeed"].map(|name| format!("~/{name}/__init__.py"));
+        let packages = packages.iter().map(|path| (path.as_str(), Code("")));
+        let facts = facts(&["python3.11", "-c", command], &files.iter().copied().chain(packages).collect::<Vec<_>>());
+        [key::EXTENSION_NO_COMPILER, key::EXTENSION_NO_NVCC]
+            .map(|key| facts.get(key).value().map(|modules| modules.join(" ")).unwrap_or_default())
+    };
+    let gcc = ("usr/local/bin/gcc", Library(&[], &[]));
+    let clang = ("usr/local/bin/clang", Library(&[], &[]));
+    let header = ("usr/local/include/python3.11/Python.h", Library(&[], &[]));
+    let nvcc = ("usr/local/cuda/bin/nvcc", Library(&[], &[]));
+    let both = "import triton.language, deepspeed";
+    assert_eq!(with(both, &[]), ["triton", "deepspeed"]);
+    assert_eq!(with("import torch", &[]), ["", ""]);
+    assert_eq!(with("try:\n    import triton\nexcept ImportError:\n    pass\n", &[]), ["", ""]);
+    assert_eq!(with(both, &[gcc]), ["triton", "deepspeed"], "without the header");
+    assert_eq!(with(both, &[header]), ["triton", "deepspeed"]);
+    assert_eq!(with(both, &[gcc, header]), ["", "deepspeed"]);
+    assert_eq!(with(both, &[clang, header, nvcc]), ["", ""]);
+    assert_eq!(with(both, &[gcc, header, ("usr/local/bin/nvcc", Library(&[], &[]))]), ["", ""]);
+}
+
+#[test]
 fn device_code_and_host_library_of_nvshmem_are_compared() {
     let with = |command: &str, device: &'static str| {
         let files = [

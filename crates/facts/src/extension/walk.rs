@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Found, Gap, ImagePath, ImportCondition, PythonImports};
+use model::{Found, Gap, ImagePath, ImportCondition, PythonImports, Site};
 use rootfs::RootFile;
 use rootfs::loader::{DlopenMode, Process, Stop, elf};
 
@@ -49,6 +49,8 @@ pub(super) struct ImportWalk<'w, 'a> {
     /// True if some code so far may have mapped libraries in ways that no import shows.
     opens_libraries: bool,
     depth: usize,
+    /// Libraries that concern and that load.
+    pub(super) loaded: Vec<(ImagePath, Site)>,
     pub(super) refused: Vec<Refused>,
     pub(super) mismatched: Vec<NvshmemMismatch>,
     /// Why it is unknown whether a library loads.
@@ -74,6 +76,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             modules: BTreeMap::from([("torch".to_owned(), None)]),
             opens_libraries: false,
             depth: 0,
+            loaded: Vec::new(),
             refused: Vec::new(),
             mismatched: Vec::new(),
             gap: None,
@@ -204,16 +207,20 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
         }
     }
 
-    /// Opens the first of several libraries that the loader accepts.
+    /// Opens the first of several libraries that the loader accepts. If it accepts none, the one that the image has more
+    /// for counts.
     fn load_one(&mut self, paths: &[ImagePath], name: &str) {
-        let mut last = None;
+        let mut refused = Vec::new();
         for path in paths {
             match self.load(path) {
                 Ok(()) => return,
-                Err(message) => last = Some((path.clone(), message)),
+                Err(message) => refused.push((path.clone(), message)),
             }
         }
-        if let Some((path, message)) = last {
+        let is_alternative = |(_, message): &(_, String)| {
+            missing::library(message).map(|library| missing::has_other_version(self.context.rootfs, library))
+        };
+        if let Some((path, message)) = refused.into_iter().rev().min_by_key(is_alternative) {
             let package = name.split('.').next().unwrap_or(name).to_owned();
             self.refused.push(Refused { path, package, message });
         }
@@ -221,13 +228,17 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
 
     /// Opens a library as an extension module. Returns the loader's message if it certainly fails.
     fn load(&mut self, path: &ImagePath) -> Result<(), String> {
-        let Ok((_, file)) = self.context.rootfs.open(path) else { return Ok(()) };
+        let Ok((real, file)) = self.context.rootfs.open(path) else { return Ok(()) };
         if !elf(&file).is_some_and(concerns) {
             return Ok(());
         }
         let first = self.process.objects().len();
         match self.process.dlopen(&path.to_string(), self.interpreter, DlopenMode::NOW) {
-            Ok(_) => self.mismatched.extend(mismatches(&self.process, first)),
+            Ok(_) => {
+                self.mismatched.extend(mismatches(&self.process, first));
+                let site = file.site(&real, None);
+                self.loaded.push((real, site));
+            }
             Err(Stop::Unknown(gap)) => _ = self.gap.get_or_insert(gap),
             // Code that opens libraries itself usually opens the one that is missing.
             Err(Stop::Fails(message))

@@ -24,7 +24,9 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     });
     let torch = answers.clone().and_then(|libraries, at| libraries.torch(facts, &at));
     let nccl = answers.clone().and_then(|libraries, at| libraries.nccl(facts, &at));
-    let extensions = answers.and_then(|libraries, at| libraries.extensions_without(facts, &at));
+    let [unused, imported] = [false, true].map(|is_imported| {
+        answers.clone().and_then(|libraries, at| libraries.extensions_without(is_imported, facts, &at))
+    });
     // A library that must have code and shows none was read incorrectly.
     let none_seen = host.gpu.is_some() && matches!(facts.get(key::CUDA_FATBIN), Fact::Absent);
     let unread = || Fact::unknown("no GPU code was seen in any library of the image");
@@ -34,7 +36,8 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     let nccl = if none_seen && has_nccl { unread() } else { nccl };
     facts.insert(key::HOST_TORCH_CODE, torch);
     facts.insert(key::HOST_NCCL_CODE, nccl);
-    facts.insert(key::HOST_EXTENSIONS_WITHOUT_CODE, extensions);
+    facts.insert(key::HOST_EXTENSIONS_WITHOUT_CODE, unused);
+    facts.insert(key::HOST_IMPORTED_WITHOUT_CODE, imported);
 }
 
 /// Path and GPU support of a library.
@@ -97,9 +100,9 @@ impl Libraries {
         })
     }
 
-    /// The Python packages in which no extension supports the GPU, each by its only extension or with their number. A
-    /// package may have some extensions for certain GPUs only.
-    fn extensions_without(&self, facts: &Facts, at: &[Site]) -> Fact<Vec<String>> {
+    /// The Python packages in which no extension supports the GPU, each by its only extension or with their number: those
+    /// that the program imports, or the others. A package may have some extensions for certain GPUs only.
+    fn extensions_without(&self, is_imported: bool, facts: &Facts, at: &[Site]) -> Fact<Vec<String>> {
         let torch = facts.get(key::TORCH_PATH).value().map(ToString::to_string).unwrap_or_default();
         let mut packages: BTreeMap<String, Vec<Judged<'_>>> = BTreeMap::new();
         for (path, has) in &self.0 {
@@ -108,10 +111,14 @@ impl Libraries {
             }
         }
         let version = facts.get(key::TORCH_VERSION).value();
+        let loaded = facts.get(key::EXTENSION_LOADED).value().map(Vec::as_slice).unwrap_or_default();
         let mut without = Vec::new();
         let mut texts = Vec::new();
         let mut unread = None;
         for (package, extensions) in &mut packages {
+            if extensions.iter().any(|(path, _)| loaded.contains(path)) != is_imported {
+                continue;
+            }
             keep_builds_for(version.map(Version::as_str), extensions);
             if extensions.iter().any(|(_, has)| matches!(has, Ok(GpuSupport::Cubin | GpuSupport::Ptx))) {
                 continue;

@@ -23,6 +23,7 @@ const OF_GPU: &[&Definition] = definitions![
     HOST_TORCH_CODE,
     HOST_NCCL_CODE,
     HOST_EXTENSIONS_WITHOUT_CODE,
+    HOST_IMPORTED_WITHOUT_CODE,
 ];
 
 /// Facts derived from the driver.

@@ -115,6 +115,15 @@ fn packages_with_code_for_other_gpus_alone() {
     }
 }
 
+#[test]
+fn extensions_that_the_program_loads_count_apart() {
+    let mut image = image(&[("a/_C.so", &["sm_90"], &[]), ("b/_C.so", &["sm_90"], &[])], "");
+    image.insert(key::EXTENSION_LOADED, Fact::known(vec![format!("{SITE}/a/_C.so")]));
+    let facts = image.on(&host("gpu=a100"));
+    assert_eq!(said(&facts, &key::HOST_IMPORTED_WITHOUT_CODE), "/opt/site-packages/a/_C.so");
+    assert_eq!(said(&facts, &key::HOST_EXTENSIONS_WITHOUT_CODE), "/opt/site-packages/b/_C.so");
+}
+
 /// A library whose code could not be read keeps no other from being judged.
 #[test]
 fn an_unreadable_library_is_unknown_by_itself() {

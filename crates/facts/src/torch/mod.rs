@@ -2,6 +2,7 @@
 
 mod build;
 mod contradictions;
+mod cudnn;
 mod extension;
 mod gpu;
 mod import;
@@ -54,6 +55,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     vendor::produce(context, facts);
     let build = build::produce(context, facts);
     loaded::produce(context, facts);
+    cudnn::produce(context, facts);
 
     let cuda = context.torch_cuda();
     facts.insert(

@@ -68,6 +68,17 @@ pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut 
         }
     });
     facts.insert(key::TORCH_MISSING_REQUIREMENTS, missing);
+    let package = context.torch.imported_as.as_ref();
+    let numpy = package.and_then(|package| {
+        with_python(context.rootfs, context.config, context.python.as_ref(), package, |python| {
+            InstalledPackages::on(context.rootfs, &python.path).version("numpy")
+        })
+    });
+    let numpy = match numpy.flatten() {
+        Some(InstalledVersion::Known(version)) => Version::parse(&version),
+        Some(InstalledVersion::Unknown) | None => None,
+    };
+    facts.insert(key::TORCH_NUMPY, Fact::from(numpy));
 }
 
 /// The requirements that no installed package fulfills; `None` if Python's version is unknown. NVIDIA's packages are

@@ -148,3 +148,15 @@ fn a_torch_for_glibc_fails_on_musl() {
     assert_eq!(facts.get(key::TORCH_IMPORT_ERROR).value(), Some(&expected));
     assert!(facts.get(key::TORCH_LOADED).value().is_none());
 }
+
+#[test]
+fn the_release_of_numpy_is_that_of_its_metadata() {
+    let numpy = |name: &str| {
+        let mut files = image(CHECK);
+        files.push((format!("{SITE}/{name}"), Some("#")));
+        facts(&files, &format!("/{LD}")).get(key::TORCH_NUMPY).value().map(ToString::to_string)
+    };
+    assert_eq!(numpy("numpy-2.0.2.dist-info/METADATA").as_deref(), Some("2.0.2"));
+    assert_eq!(numpy("numpy/__init__.py"), None, "no release is known");
+    assert_eq!(numpy("other/__init__.py"), None);
+}
