@@ -261,7 +261,7 @@ keys! {
     TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name, in one line";
     TORCH_IMPORT_CAUSE "torch.import_cause" String, "What in the image makes `import torch` fail, where torch.import_error does not name it";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
-    TORCH_NUMPY "torch.numpy" Version, "Release of the NumPy that Python imports with torch";
+    TORCH_NUMPY "torch.numpy" Version, "Release of the NumPy that Python imports with torch, if torch is a wheel that pip or uv installed";
     TORCH_CUDNN "torch.cudnn" Version, "Release of the cuDNN that `import torch` maps, from the name of its file or the package that owns it";
     TORCH_CUDNN_PATH "torch.cudnn_path" ImagePath, "The cuDNN that `import torch` maps";
     TORCH_CUDNN_BUILT "torch.cudnn_built" Version, "Release of cuDNN that torch was built with";

@@ -116,6 +116,8 @@ fn an_extension_for_another_torch_counts_where_it_is_imported() {
             package("import os\nif os.getenv('ROCM') is None:\n    import flash_cuda\n"),
             [WHY, ""],
         ),
+        (start, train("import flash\n"), package("if find_spec('.inner'):\n    import flash_cuda\n"), [WHY, ""]),
+        (start, train("import flash\n"), package("if find_spec('flash.none'):\n    import flash_cuda\n"), ["", ""]),
     ] {
         let inner = ("~/flash/inner.py", Code("import flash_cuda\n"));
         assert_eq!(broken(command, &[OTHER_ABI, METADATA, program, init, inner, other]), imported);
@@ -235,10 +237,14 @@ fn operators_of_another_layout_crash_where_the_program_loads_them() {
     assert_eq!(with("import flash", &flash(registering, "2.10.0")), ["", "flash 2.7 requires torch==2.10.0"]);
     let plain = Library(&["libc10.so"], &["-c10_new"]);
     assert_eq!(with("import flash", &flash(plain, "2.8.0")), ["", text], "it registers nothing");
+    // The first needs what an earlier one would have brought.
     let codec = [
         layout,
-        ("~/torchcodec/__init__.py", Code("import torch\n")),
-        ("~/torchcodec/libtorchcodec_core5.so", registering),
+        ("~/torchcodec/__init__.py", Code("import ctypes\n")),
+        ("~/torchcodec/libtorchcodec_core4.so", Library(&["libc10.so", "libavutil.so.56"], &[])),
+        ("~/torchcodec/libtorchcodec_core5.so", Library(&["libc10.so"], &[])),
+        ("~/torchcodec/libtorchcodec_custom_ops4.so", Library(&["libc10.so", "libtorchcodec_core4.so"], &[])),
+        ("~/torchcodec/libtorchcodec_custom_ops5.so", registering),
         ("~/torchcodec-0.7.0.dist-info/METADATA", Code("")),
     ];
     assert_eq!(with("import torchcodec", &codec), ["torchcodec 0.7.0 is built for torch 2.8", ""]);

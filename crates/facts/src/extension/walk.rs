@@ -173,6 +173,11 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
                     let state = &self.python.call.state;
                     state.gap.is_none() && !state.variables.contains_key(name)
                 }
+                ImportCondition::Found(name) => absolute(name, package).is_some_and(|name| {
+                    // It imports the packages that the module is in.
+                    self.import(name.rsplit_once('.').map_or("", |(package, _)| package));
+                    self.find(&name).is_some()
+                }),
             };
             if let Some(library) = import.module.strip_prefix('=') {
                 if holds {
@@ -211,11 +216,16 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
     /// for counts.
     fn load_one(&mut self, paths: &[ImagePath], name: &str) {
         let mut refused = Vec::new();
+        let mut may_load = false;
         for path in paths {
             match self.load(path) {
-                Ok(()) => return,
+                Ok(true) => return,
+                Ok(false) => may_load = true,
                 Err(message) => refused.push((path.clone(), message)),
             }
+        }
+        if may_load {
+            return;
         }
         let is_alternative = |(_, message): &(_, String)| {
             missing::library(message).map(|library| missing::has_other_version(self.context.rootfs, library))
@@ -226,11 +236,11 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
         }
     }
 
-    /// Opens a library as an extension module. Returns the loader's message if it certainly fails.
-    fn load(&mut self, path: &ImagePath) -> Result<(), String> {
-        let Ok((real, file)) = self.context.rootfs.open(path) else { return Ok(()) };
+    /// Opens a library as an extension module. Returns whether it certainly loads, or the loader's message if it certainly fails.
+    fn load(&mut self, path: &ImagePath) -> Result<bool, String> {
+        let Ok((real, file)) = self.context.rootfs.open(path) else { return Ok(false) };
         if !elf(&file).is_some_and(concerns) {
-            return Ok(());
+            return Ok(true);
         }
         let first = self.process.objects().len();
         match self.process.dlopen(&path.to_string(), self.interpreter, DlopenMode::NOW) {
@@ -238,14 +248,20 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
                 self.mismatched.extend(mismatches(&self.process, first));
                 let site = file.site(&real, None);
                 self.loaded.push((real, site));
+                Ok(true)
             }
-            Err(Stop::Unknown(gap)) => _ = self.gap.get_or_insert(gap),
+            Err(Stop::Unknown(gap)) => {
+                self.gap.get_or_insert(gap);
+                Ok(false)
+            }
             // Code that opens libraries itself usually opens the one that is missing.
             Err(Stop::Fails(message))
-                if self.opens_libraries && missing::is_elsewhere(self.context, &self.process, &message) => {}
-            Err(Stop::Fails(message)) => return Err(message),
+                if self.opens_libraries && missing::is_elsewhere(self.context, &self.process, &message) =>
+            {
+                Ok(false)
+            }
+            Err(Stop::Fails(message)) => Err(message),
         }
-        Ok(())
     }
 }
 

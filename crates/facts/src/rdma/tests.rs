@@ -38,7 +38,10 @@ fn broken(facts: &Facts) -> String {
 fn providers_are_judged_without_a_process_that_opens_libibverbs() {
     assert_eq!(broken(&facts(&[], &["libibverbs.so.1"])), "absent");
     let missing = "libmlx5.so.1: cannot open shared object file: No such file or directory";
-    assert_eq!(broken(&facts(&[], &["libmlx5.so.1"])), format!("/{PROVIDERS}/libmlx5-rdmav34.so does not load: {missing}"));
+    assert_eq!(
+        broken(&facts(&[], &["libmlx5.so.1"])),
+        format!("/{PROVIDERS}/libmlx5-rdmav34.so does not load: {missing}")
+    );
     let unknown = broken(&facts(&["libnl-3.so.200"], &[]));
     assert!(unknown.starts_with(&format!("unknown: what opens /{VERBS} is unknown: libnl-3.so.200")), "{unknown}");
 }

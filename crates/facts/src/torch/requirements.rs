@@ -7,6 +7,7 @@ use model::{Fact, ImagePath, Version};
 use rootfs::RootFs;
 
 use super::super::python::Python;
+use super::super::words::Installer;
 use super::super::{Context, Facts, key, pattern};
 use super::interpreter::{machine_of, with_python};
 use super::marker::{MarkerEnvironment, is_met};
@@ -68,7 +69,9 @@ pub(super) fn produce(context: &Context<'_>, metadata: Fact<&[u8]>, facts: &mut 
         }
     });
     facts.insert(key::TORCH_MISSING_REQUIREMENTS, missing);
-    let package = context.torch.imported_as.as_ref();
+    // Conda and distributions build torch for their own NumPy.
+    let is_wheel = matches!(facts.get(key::TORCH_INSTALLER).value(), Some(Installer::Pip | Installer::Uv));
+    let package = context.torch.imported_as.as_ref().filter(|_| is_wheel);
     let numpy = package.and_then(|package| {
         with_python(context.rootfs, context.config, context.python.as_ref(), package, |python| {
             InstalledPackages::on(context.rootfs, &python.path).version("numpy")

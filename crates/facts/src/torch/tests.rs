@@ -151,8 +151,10 @@ fn a_torch_for_glibc_fails_on_musl() {
 
 #[test]
 fn the_release_of_numpy_is_that_of_its_metadata() {
+    let record = "torch-2.9.0.dist-info/INSTALLER,sha256=zuuue4knoyJ-UwPPXg8fezS7VCrXJQrAP7zeNuwvFQg,4\n";
     let numpy = |name: &str| {
         let mut files = image(CHECK);
+        files.push((format!("{SITE}/torch-2.9.0.dist-info/RECORD"), Some(record)));
         files.push((format!("{SITE}/{name}"), Some("#")));
         facts(&files, &format!("/{LD}")).get(key::TORCH_NUMPY).value().map(ToString::to_string)
     };

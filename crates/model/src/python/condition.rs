@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// The variable that stands for `__name__ == "__main__"`.
 pub(super) const MAIN: &str = "__main__";
 
+/// What comes before the name of a module that must be found.
+pub(super) const FOUND: &str = "find_spec ";
+
 /// Longest expression that is read, in bytes: each `not` is a step of a recursion.
 const LONGEST: usize = 200;
 
@@ -133,6 +136,11 @@ impl Known {
             let PythonValue::Text(text) = &known.value else { return None };
             let number: i64 = text.parse().ok()?;
             return Some(Self { value: PythonValue::Truth(number != 0), ..known });
+        }
+        let finders = ["importlib.util.find_spec(", "find_spec("];
+        if let Some(arguments) = finders.iter().find_map(|finder| inner.strip_prefix(finder)) {
+            let module = literal(arguments.split(',').next()?.trim())?;
+            return Some(Self { value: PythonValue::Truth(true), unless: format!("{FOUND}{module}") });
         }
         let getters = ["os.getenv(", "os.environ.get(", "getenv(", "environ.get("];
         let arguments = getters.iter().find_map(|getter| inner.strip_prefix(getter))?;

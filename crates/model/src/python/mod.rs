@@ -55,6 +55,8 @@ pub enum ImportCondition<'a> {
     IsProgram,
     /// The process has no variable of this name.
     Unset(&'a str),
+    /// Python finds this module, whose name has leading dots if it is relative.
+    Found(&'a str),
 }
 
 impl PythonImports {
@@ -106,7 +108,9 @@ impl PythonImports {
             let condition = match condition {
                 "" => ImportCondition::None,
                 condition::MAIN => ImportCondition::IsProgram,
-                variable => ImportCondition::Unset(variable),
+                other => {
+                    other.strip_prefix(condition::FOUND).map_or(ImportCondition::Unset(other), ImportCondition::Found)
+                }
             };
             PythonImport { condition, module, names }
         })

@@ -9,6 +9,7 @@ fn of(text: &str) -> Vec<String> {
                 ImportCondition::None => String::new(),
                 ImportCondition::IsProgram => "main? ".to_owned(),
                 ImportCondition::Unset(name) => format!("unless {name}? "),
+                ImportCondition::Found(name) => format!("where {name}? "),
             };
             format!("{condition}{module} {names}").trim_end().to_owned()
         })
@@ -76,6 +77,12 @@ fn conditions_on_variables_that_nobody_sets() {
         ("if not int(os.environ.get('OFF', '0')):\n    import a\nelse:\n    import b\n", &["unless OFF? a"]),
         ("if os.environ.get('X') is None:\n    import a\n", &["unless X? a"]),
         ("if 'X' not in os.environ:\n    import a\n", &["unless X? a"]),
+        (
+            "if importlib.util.find_spec(\"..x._C\", package=__package__):\n    from ..x import _C\nelse:\n    import b\n",
+            &["where ..x._C? ..x _C"],
+        ),
+        ("HAS = find_spec('a') is not None\nif HAS:\n    import a\nif not HAS:\n    import b\n", &["where a? a"]),
+        ("if find_spec(name):\n    import a\n", &[]),
         ("if os.getenv('X', '1').lower() in ('1', 'true'):\n    import a\n", &["unless X? a"]),
         ("if TYPE_CHECKING:\n    import a\nelse:\n    import b\n", &["b"]),
         (
