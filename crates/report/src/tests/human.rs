@@ -325,6 +325,10 @@ fn an_inspection_in_full() {
       import_error          absent
       import_cause          absent
       missing_requirements  absent
+      numpy                 absent
+      cudnn                 absent
+      cudnn_path            absent
+      cudnn_built           absent
       nccl_pin              absent
       installer             absent
     ");
