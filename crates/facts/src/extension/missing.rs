@@ -43,8 +43,11 @@ fn symbol(message: &str) -> Option<&str> {
     Some(symbol.split(", version ").next().unwrap_or(symbol))
 }
 
-/// A library with what usually brings it: `libcudart.so.12 (…)`.
-pub(super) fn with_source(name: &str) -> String {
+/// A library with the folder of the image that has it, or with what usually brings it: `libcudart.so.12 (…)`.
+pub(super) fn with_source(rootfs: &RootFs, name: &str) -> String {
+    if let Some((path, _)) = rootfs.files_named(|own| own == name.as_bytes()).next() {
+        return format!("{name} (in {}, which LD_LIBRARY_PATH does not name)", path.parent());
+    }
     let row = LIBRARIES.iter().find(|row| row.library.iter().any(|beginning| name.starts_with(beginning)));
     row.map_or_else(|| name.to_owned(), |row| format!("{name} ({})", row.from))
 }

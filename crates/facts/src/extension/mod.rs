@@ -96,8 +96,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let all = |faults: &AllFaults| [faults.imported.clone(), faults.unused.clone()];
     let missing = found.as_ref().and_then(|faults, _| {
         let refused = all(faults).into_iter().flat_map(|faults| faults.refused);
-        let names: BTreeSet<_> =
-            refused.filter_map(|refused| Some(missing::with_source(missing::library(&refused.message)?))).collect();
+        let names: BTreeSet<_> = refused
+            .filter_map(|refused| Some(missing::with_source(context.rootfs, missing::library(&refused.message)?)))
+            .collect();
         listed(names.into_iter().map(|name| (name, None)))
     });
     let cuda = facts.get(key::TORCH_CUDA_VERSION).value().cloned();

@@ -156,6 +156,10 @@ fn what_the_process_has_is_not_missing() {
     let found = facts(start, &[init, ("~/flash/_C.abi3.so", Library(&["libcudart.so.12"], &[]))]);
     let source = &found.get(key::EXTENSION_MISSING).value().unwrap()[0];
     assert!(source.starts_with("libcudart.so.12 (NVIDIA's wheel nvidia-cuda-runtime-cu12"), "{source}");
+    let elsewhere = ("opt/cuda/libcudart.so.12", Library(&[], &[]));
+    let found = facts(start, &[init, elsewhere, ("~/flash/_C.abi3.so", Library(&["libcudart.so.12"], &[]))]);
+    let source = &found.get(key::EXTENSION_MISSING).value().unwrap()[0];
+    assert_eq!(source, "libcudart.so.12 (in /opt/cuda, which LD_LIBRARY_PATH does not name)");
 }
 
 #[test]
