@@ -212,7 +212,7 @@ keys! {
     START_LAUNCHER "start.launcher" ImagePath, "The script that starts this Python for each worker, such as torchrun";
     START_ACTIVATED "start.activated" ImagePath, "The Python of the active environment, which is first in PATH, where the launcher belongs to another one that lacks its packages";
     START_LEFT_OUT "start.left_out" Vec<String>, "Packages of the active environment that the launcher's Python does not import";
-    START_FAULT "start.fault" String, "What is the matter with that program: not-in-path, missing, link, interpreter, mode, folder, machine or format";
+    START_FAULT "start.fault" String, "What is the matter with that program: not-in-path, missing, link, interpreter, mode, folder, machine, format, shell (bash's, read by dash), line-ends, user or directory";
     START_CAUSE "start.cause" String, "What is the matter with that program, as a part of a sentence";
     START_PROGRAM "start.program" String, "The word by which that program is called";
     START_NEAR "start.near" String, "A program that may be meant in place of that one: a name in PATH, or a path";

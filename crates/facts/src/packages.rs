@@ -216,7 +216,7 @@ fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
 }
 
 /// Versions of installed Debian packages: stanzas of `Package:` and `Version:`.
-fn dpkg_versions(rootfs: &RootFs) -> BTreeMap<String, String> {
+pub(crate) fn dpkg_versions(rootfs: &RootFs) -> BTreeMap<String, String> {
     let Ok((_, status)) = rootfs.open(&ImagePath::from("var/lib/dpkg/status")) else {
         return BTreeMap::new();
     };

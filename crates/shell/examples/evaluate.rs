@@ -46,6 +46,12 @@ impl Surroundings for Nothing {
         None
     }
 
+    fn is_given(&mut self, _: &str) -> bool {
+        false
+    }
+
+    fn write(&mut self, _: &str, _: &(std::rc::Rc<str>, usize)) {}
+
     fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, ShellGap> {
         Ok(None)
     }

@@ -3,7 +3,7 @@
 use super::evaluate::{Evaluator, Surroundings};
 use super::expand::is_of_shell;
 use super::gap::ShellGap;
-use super::state::{ShellKind, ShellState, ShellValue};
+use super::state::{ShellState, ShellValue};
 use super::word::{Word, name_length};
 
 /// Depth of parentheses that is read.
@@ -59,9 +59,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn compute(&mut self, state: &mut ShellState, text: &str, line: usize) -> Result<i64, ShellGap> {
         let unknown = self.gap(line, "only a shell can determine the value of an expression");
         let at = self.place(line);
-        let Some(tokens) =
-            tokens(text).filter(|tokens| state.kind == ShellKind::Bash || !tokens.iter().any(is_of_bash))
-        else {
+        let Some(tokens) = tokens(text).filter(|tokens| state.kind.is_bash() || !tokens.iter().any(is_of_bash)) else {
             doubt_assigned(state, text, &unknown);
             return Err(unknown);
         };

@@ -8,7 +8,7 @@ mod print;
 
 use super::evaluate::{Evaluator, Flow, Surroundings};
 use super::gap::ShellGap;
-use super::state::{Field, ShellKind, ShellState};
+use super::state::{Field, ScriptCause, ShellKind, ShellState};
 use super::word::{Word, is_among, name_length};
 
 /// Commands that change nothing which is read here, and succeed.
@@ -31,7 +31,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// Runs a command of the shell; `None` if it is none.
     pub(super) fn builtin(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Option<Flow> {
         let name = call.name;
-        if state.kind == ShellKind::Posix && is_among(name, OF_BASH) {
+        let is_known = state.kind.is_bash() || (state.kind == ShellKind::Busybox && is_among(name, "source let"));
+        if !is_known && is_among(name, OF_BASH) {
             return None;
         }
         let mut status = Some(0);
@@ -45,15 +46,29 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 state.print(directory.map(|path| path + "\n"));
             }
             "[" | "test" => status = self.test_status(state, call),
-            "export" | "readonly" | "declare" | "typeset" | "local" => self.declare(state, call),
+            "export" | "readonly" | "declare" | "typeset" | "local" => {
+                if let Some(flow) = self.refuse_of_bash(state, call) {
+                    return Some(flow);
+                }
+                self.declare(state, call);
+            }
             "unset" => {
                 if let Err(gap) = unset(state, call) {
                     self.doubt_all(state, &gap);
                 }
             }
-            "set" => self.set(state, call),
+            "set" => match self.refuse_of_bash(state, call) {
+                Some(flow) => return Some(flow),
+                None => self.set(state, call),
+            },
             "shift" => status = shift(state, call),
-            "cd" | "pushd" => status = self.change_directory(state, call),
+            "cd" | "pushd" => {
+                status = self.change_directory(state, call);
+                if status == Some(1) {
+                    let target = call.fields.last().and_then(|field| field.as_deref().ok()).unwrap_or_default();
+                    self.fail(state, call.line, &format!("cd: {target} does not exist"), ScriptCause::Surroundings);
+                }
+            }
             "popd" => state.directory = Err(self.gap(call.line, "only a shell can determine what popd returns to")),
             "." | "source" => return Some(self.source_file(state, call)),
             "eval" => return Some(self.eval(state, call)),
@@ -71,7 +86,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             }
             // Only an interactive bash expands aliases.
             "alias" | "unalias" => {
-                if state.kind == ShellKind::Posix && !call.fields.is_empty() {
+                if state.kind != ShellKind::Bash && !call.fields.is_empty() {
                     self.lose(state, call.line, "an alias may change any command");
                 }
             }
@@ -104,6 +119,27 @@ impl<S: Surroundings> Evaluator<'_, S> {
         Some(Flow::Next)
     }
 
+    /// Ends a script for dash at an option of bash: errors of special commands end a shell (POSIX, "Consequences of Shell
+    /// Errors").
+    fn refuse_of_bash(&self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Option<Flow> {
+        let words: Vec<&str> = call.fields.iter().map_while(|field| field.as_deref().ok()).collect();
+        let message = match (call.name, words.as_slice()) {
+            ("set", [.., before, "pipefail"]) if before.ends_with('o') && state.kind == ShellKind::Posix => {
+                self.fail(state, call.line, "set -o pipefail may not be an option", ScriptCause::Surroundings);
+                return Some(Flow::Exit);
+            }
+            _ if state.kind != ShellKind::Dash => return None,
+            ("set", [.., before, "pipefail"]) if before.ends_with('o') => "set: Illegal option -o pipefail",
+            ("export", ["-f" | "-n", ..]) => "export: Illegal option",
+            ("export" | "readonly", [first, ..]) if first.split('=').next().is_some_and(|name| name.ends_with('+')) => {
+                "bad variable name"
+            }
+            _ => return None,
+        };
+        self.fail(state, call.line, message, ScriptCause::OfBash);
+        Some(Flow::Exit)
+    }
+
     /// `let`: the last expression decides.
     fn compute_all(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Option<u8> {
         let mut status = None;
@@ -129,8 +165,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
             fields = rest;
         }
         // dash refuses `==`.
-        if state.kind == ShellKind::Posix && fields.iter().any(|field| field.as_deref() == Ok("==")) {
-            return None;
+        if !state.kind.is_like_bash() && fields.iter().any(|field| field.as_deref() == Ok("==")) {
+            return (state.kind == ShellKind::Dash).then_some(2);
         }
         self.test(state, fields, call.line, 0).ok().map(|holds| u8::from(!holds))
     }

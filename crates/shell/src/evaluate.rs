@@ -16,7 +16,7 @@ use std::rc::Rc;
 use super::gap::ShellGap;
 use super::merge;
 use super::parse::Parser;
-use super::state::{Field, ShellState, ShellVariable, StartMark};
+use super::state::{Field, ScriptCause, ScriptFault, ShellKind, ShellState, ShellVariable, StartMark};
 use super::syntax::{AndOr, CommandList, Construct, Pipeline, Redirected};
 
 /// Depth of functions and sourced files.
@@ -80,6 +80,10 @@ pub trait Surroundings {
     fn resolve(&mut self, path: &str) -> Result<String, ShellGap>;
     /// A script with the effect of a command that would otherwise be too hard to follow.
     fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>>;
+    /// True if a run ordinarily sets a variable that is not set here.
+    fn is_given(&mut self, name: &str) -> bool;
+    /// Takes note of an absolute path that a redirection at this place writes.
+    fn write(&mut self, path: &str, place: &(Rc<str>, usize));
     /// Takes note of a program that is started with the exported variables of a state.
     fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Result<Option<StartMark>, ShellGap>;
 }
@@ -120,8 +124,10 @@ pub struct Evaluator<'s, S> {
     captured: usize,
     /// Number of command substitutions so far.
     substitutions: usize,
-    /// What was started in branches that end the script and may not be taken.
-    ended: Vec<Result<Option<StartMark>, ShellGap>>,
+    /// What was started in branches that end the script and may not be taken, each with true for one that fails.
+    ended: Vec<(Result<Option<StartMark>, ShellGap>, bool)>,
+    /// Why an expansion ends the script.
+    pub(super) refused: Option<ScriptFault>,
 }
 
 impl<'s, S: Surroundings> Evaluator<'s, S> {
@@ -139,16 +145,25 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
             captured: 0,
             substitutions: 0,
             ended: Vec::new(),
+            refused: None,
         }
     }
 
     /// Follows a whole script, and then determines which program counts.
     pub fn run(&mut self, state: &mut ShellState, source: &ShellSource) {
         self.source(state, source, "");
-        let gap = self.gap(0, "only a shell can determine which program it starts");
-        for ended in std::mem::take(&mut self.ended) {
-            state.started = merge::started(std::mem::replace(&mut state.started, Ok(None)), ended, &gap);
+        let why = format!("{}: only a shell can determine which program it starts", source.name);
+        let gap = ShellGap::new(why).settled_by(self.settle);
+        let mut ends = std::mem::take(&mut self.ended);
+        ends.push((std::mem::replace(&mut state.started, Ok(None)), state.fails()));
+        // `prepare && exec train`: what happens where the first one fails is of no interest.
+        let succeeds =
+            |(started, fails): &(_, bool)| !fails && matches!(started, Ok(Some(StartMark { fails: false, .. })));
+        if ends.iter().any(succeeds) {
+            ends.retain(|(started, fails)| !fails || started.is_err());
         }
+        let started = ends.into_iter().map(|(started, _)| started).rev();
+        state.started = started.reduce(|one, two| merge::started(one, two, &gap)).unwrap_or(Ok(None));
     }
 
     pub(super) fn gap(&self, line: usize, why: &str) -> ShellGap {
@@ -180,24 +195,53 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
 
     fn script(&mut self, state: &mut ShellState, text: &str, line: usize) -> Flow {
         self.spend_on_text(text.len());
-        let mut parser = Parser::new(text, line);
+        let mut parser = Parser::new(text, line, state.kind);
         while let Some(command) = parser.command() {
-            match command {
-                Ok(command) => {
-                    let flow = self.and_or(state, &command);
-                    if flow != Flow::Next {
-                        return flow;
-                    }
-                }
-                Err(line) => {
-                    let why = "only a shell can determine what this command does";
-                    self.lose(state, line, why);
-                    state.started = Err(self.gap(line, why));
-                    return Flow::Next;
-                }
+            let flow = match command {
+                Ok(command) => self.and_or(state, &command),
+                Err(failed) => return self.unread(state, text, line, failed),
+            };
+            if flow != Flow::Next {
+                return flow;
             }
         }
         Flow::Next
+    }
+
+    /// A text of which a line is not a command. It is none for the shell either if it would be without carriage returns,
+    /// or in bash.
+    fn unread(&mut self, state: &mut ShellState, text: &str, line: usize, failed: usize) -> Flow {
+        self.spend_on_text(3 * text.len());
+        let cause = if Parser::reads(&text.replace("\r\n", "\n"), line, state.kind, failed) {
+            ScriptCause::LineEnds
+        } else if state.kind == ShellKind::Dash && Parser::reads(text, line, ShellKind::Bash, failed) {
+            ScriptCause::OfBash
+        } else {
+            let why = "only a shell can determine what this command does";
+            self.lose(state, failed, why);
+            state.started = Err(self.gap(failed, why));
+            return Flow::Next;
+        };
+        self.fail(state, failed, "syntax error", cause);
+        // bash goes on behind a file that it cannot read.
+        if state.kind == ShellKind::Bash && !self.path.is_empty() { Flow::Return } else { Flow::Exit }
+    }
+
+    /// Makes the last command one that fails.
+    pub(super) fn fail(&self, state: &mut ShellState, line: usize, message: &str, cause: ScriptCause) {
+        state.status = Some(2);
+        state.fault = Some(self.fault(line, message, cause));
+    }
+
+    pub(super) fn fault(&self, line: usize, message: &str, cause: ScriptCause) -> ScriptFault {
+        ScriptFault { place: self.place(line), message: message.to_owned(), cause }
+    }
+
+    /// Ends the script where an expansion does.
+    pub(super) fn refuse(&mut self, state: &mut ShellState) -> Option<Flow> {
+        state.fault = Some(self.refused.take()?);
+        state.status = Some(2);
+        Some(Flow::Exit)
     }
 
     fn list(&mut self, state: &mut ShellState, list: &CommandList) -> Flow {
@@ -307,10 +351,12 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                 self.subshell(state, |this, state| this.redirected(state, first, false));
                 let last = rest.len() - 1;
                 for (index, command) in rest.iter().enumerate() {
+                    state.input = state.output.take();
                     state.output =
                         if index == last { output.clone() } else { output.is_some().then(|| Ok(String::new())) };
                     self.subshell(state, |this, state| this.redirected(state, command, true));
                 }
+                state.input = None;
                 Flow::Next
             }
             [] => Flow::Next,
@@ -329,6 +375,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         run(self, &mut inner);
         self.frames.pop();
         state.status = inner.status;
+        state.fault = inner.fault;
         state.started = inner.started;
         state.touched = inner.touched;
         state.added = inner.added;
@@ -338,7 +385,8 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
 
     fn command(&mut self, state: &mut ShellState, command: &Redirected, has_input: bool) -> Flow {
         let line = command.line;
-        match &command.command {
+        let before = state.fault.take();
+        let flow = match &command.command {
             Construct::Simple(words) => self.simple(state, words, has_input, line),
             Construct::Group(list) => self.list(state, list),
             Construct::Subshell(list) => self.subshell(state, |this, state| this.list(state, list)),
@@ -360,6 +408,13 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                 Flow::Next
             }
             Construct::Count { parts, body } => self.count(state, parts, body, line),
+        };
+        let flow = self.refuse(state).unwrap_or(flow);
+        if state.fails() && state.fault.is_none() {
+            // `exit` has the reason of the command before.
+            let own = || self.fault(line, "the script ends with an error", ScriptCause::Surroundings);
+            state.fault = Some(before.filter(|_| flow == Flow::Exit).unwrap_or_else(own));
         }
+        flow
     }
 }

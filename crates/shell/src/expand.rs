@@ -7,7 +7,7 @@ mod transform;
 use super::evaluate::{Evaluator, Surroundings};
 use super::gap::ShellGap;
 use super::pattern::is_magic;
-use super::state::{Field, ShellKind, ShellState, ShellValue, UnknownField};
+use super::state::{Field, ShellState, ShellValue, UnknownField};
 use super::word::{Piece, Word};
 
 pub(super) use parameter::is_of_shell;
@@ -105,7 +105,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let mut length = 0;
         for word in words {
             let mut draft = WordDraft { length, ..WordDraft::new(true) };
-            if state.kind == ShellKind::Bash && has_braces(word) {
+            if state.kind.is_bash() && has_braces(word) {
                 draft.push(&known_prefix(word), false);
                 draft.fail(self.gap(word.line, "only a shell can determine what a word with braces becomes"));
             } else {

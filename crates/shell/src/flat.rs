@@ -1,6 +1,7 @@
 //! Simple commands of a script, in its order and without what controls them.
 
 use super::lexer::{Lexer, ShellToken};
+use super::state::ShellKind;
 use super::word::Word;
 
 /// A simple command and its here-document.
@@ -16,7 +17,8 @@ pub struct FlatCommand {
 
 /// The simple commands of a script that begins at `line`.
 pub fn commands(text: &str, line: usize) -> impl Iterator<Item = FlatCommand> {
-    let mut lexer = Lexer::new(text, line).peekable_tokens();
+    // Engines and schedulers read their own files with the line ends of Windows too.
+    let mut lexer = Lexer::new(&text.replace("\r\n", "\n"), line, ShellKind::Bash).peekable_tokens();
     std::iter::from_fn(move || lexer.command())
 }
 

@@ -3,6 +3,7 @@
 mod expansion;
 mod words;
 
+use super::state::ShellKind;
 use super::word::{Piece, Word};
 
 /// Depth of words in words (`${A:-${B:-x}}`) that are parsed.
@@ -39,6 +40,7 @@ const REDIRECTIONS: &[&str] = &["<<<", "<<-", "&>>", "<<", "<&", "<>", ">>", ">&
 pub(super) struct Lexer {
     text: Vec<char>,
     at: usize,
+    kind: ShellKind,
     /// Line of the next character, from 1.
     pub(super) line: usize,
     /// Delimiters of the here-documents that begin after this line, and whether leading tabs are stripped (`<<-`).
@@ -48,13 +50,13 @@ pub(super) struct Lexer {
 
 impl Lexer {
     /// `line` is the line where the text begins.
-    pub(super) fn new(text: &str, line: usize) -> Self {
-        Self { text: text.chars().collect(), at: 0, line, waiting: Vec::new(), documents_due: false }
+    pub(super) fn new(text: &str, line: usize, kind: ShellKind) -> Self {
+        Self { text: text.chars().collect(), at: 0, kind, line, waiting: Vec::new(), documents_due: false }
     }
 
     /// A text in which only expansions are special, such as an arithmetic expression.
     pub(super) fn quoted(text: &str, line: usize) -> Word {
-        Self::new(text, line).word_until(DEPTH, true, |_| false)
+        Self::new(text, line, ShellKind::Bash).word_until(DEPTH, true, |_| false)
     }
 
     /// True while a here-document of the current line has not begun.
@@ -87,7 +89,7 @@ impl Lexer {
         loop {
             match self.peek(0) {
                 Some('\\') if self.peek(1) == Some('\n') => self.skip(2),
-                Some(c) if c != '\n' && c.is_whitespace() => self.skip(1),
+                Some(' ' | '\t') => self.skip(1),
                 _ => return,
             }
         }
@@ -95,15 +97,30 @@ impl Lexer {
 
     /// Reads a redirection, whose operator comes next.
     fn redirection(&mut self, descriptor: Option<u32>) -> Option<ShellToken> {
-        let operator = REDIRECTIONS.iter().find(|operator| self.begins(operator))?;
+        let is_known = |operator: &&&str| self.kind.is_like_bash() || !operator.starts_with('&');
+        let operator = REDIRECTIONS.iter().filter(is_known).find(|operator| self.begins(operator))?;
         self.skip(operator.len());
+        if *operator == "<<<" && !self.kind.is_bash() {
+            return Some(ShellToken::Operator(operator));
+        }
         self.blanks();
-        let target = self.word(DEPTH);
+        let target = self.process().unwrap_or_else(|| self.word(DEPTH));
         if matches!(*operator, "<<" | "<<-") {
             let text = target.pieces.iter().map(|piece| if let Piece::Text { text, .. } = piece { text } else { "" });
             self.waiting.push((text.collect(), *operator == "<<-"));
         }
         Some(ShellToken::Redirection(Redirection { descriptor, operator: (*operator).to_owned(), target }))
+    }
+
+    /// Reads `<(…)` or `>(…)`, if one comes next: the name of a pipe.
+    fn process(&mut self) -> Option<Word> {
+        if !self.kind.is_like_bash() || !matches!(self.peek(0), Some('<' | '>')) || self.peek(1) != Some('(') {
+            return None;
+        }
+        let line = self.line;
+        self.skip(2);
+        self.balanced('(', ')');
+        Some(Word { pieces: vec![Piece::Computed], line })
     }
 
     /// Reads the here-documents that begin on this line, joined.
@@ -185,17 +202,15 @@ impl Iterator for Lexer {
             }
             return Some(ShellToken::Comment(text));
         }
-        if matches!(c, '<' | '>') && self.peek(1) == Some('(') {
-            let line = self.line;
-            self.skip(2);
-            self.balanced('(', ')');
-            return Some(ShellToken::Word(Word { pieces: vec![Piece::Computed], line }));
+        if let Some(process) = self.process() {
+            return Some(ShellToken::Word(process));
         }
         let descriptor = self.descriptor();
         if let Some(token) = self.redirection(descriptor) {
             return Some(token);
         }
-        if self.begins("((")
+        if self.kind.is_bash()
+            && self.begins("((")
             && let Some(token) = self.arithmetic()
         {
             return Some(token);

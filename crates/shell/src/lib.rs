@@ -22,7 +22,9 @@ mod word;
 pub use evaluate::{Evaluator, FileKind, ProgramCall, ShellSource, Surroundings};
 pub use flat::{FlatCommand, commands};
 pub use gap::ShellGap;
-pub use state::{Field, ShellKind, ShellState, ShellValue, ShellVariable, StartMark, UnknownField};
+pub use state::{
+    Field, ScriptCause, ScriptFault, ShellKind, ShellState, ShellValue, ShellVariable, StartMark, UnknownField,
+};
 pub use word::{Parameter, ParameterForm, Piece, Word, name_length};
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ impl ShellState {
         self.options.refuses_unset |= other.options.refuses_unset;
         self.touched.extend(other.touched);
         self.added = self.added.or(other.added);
+        self.fault = self.fault.or(other.fault);
         self.output = match (self.output, other.output) {
             (Some(one), Some(two)) => Some(agreed(one, two, gap)),
             (one, two) => one.or(two),

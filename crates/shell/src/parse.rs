@@ -5,8 +5,9 @@ mod compound;
 use std::iter::Peekable;
 
 use super::lexer::{Lexer, Redirection, ShellToken};
+use super::state::ShellKind;
 use super::syntax::{AndOr, CommandList, Construct, Pipeline, Redirected};
-use super::word::Word;
+use super::word::{Word, name_length};
 
 /// Depth of commands in commands that is parsed.
 const DEPTH: usize = 60;
@@ -17,6 +18,7 @@ type Parsed<T> = Result<T, usize>;
 /// The commands of a script.
 pub(super) struct Parser {
     tokens: Peekable<Numbered>,
+    kind: ShellKind,
     depth: usize,
 }
 
@@ -35,8 +37,15 @@ impl Iterator for Numbered {
 }
 
 impl Parser {
-    pub(super) fn new(text: &str, line: usize) -> Self {
-        Self { tokens: Numbered(Lexer::new(text, line)).peekable(), depth: 0 }
+    pub(super) fn new(text: &str, line: usize, kind: ShellKind) -> Self {
+        Self { tokens: Numbered(Lexer::new(text, line, kind)).peekable(), kind, depth: 0 }
+    }
+
+    /// True if a shell of this kind reads a text, which begins at `line`, beyond another line.
+    pub(super) fn reads(text: &str, line: usize, kind: ShellKind, beyond: usize) -> bool {
+        let mut parser = Self::new(text, line, kind);
+        let failed = std::iter::from_fn(|| parser.command()).find_map(Result::err);
+        failed.is_none_or(|line| line > beyond)
     }
 
     /// The next complete command; `None` at the end.
@@ -148,7 +157,7 @@ impl Parser {
 
     fn pipeline(&mut self) -> Parsed<Pipeline> {
         let mut pipeline = Pipeline { is_negated: false, commands: Vec::new() };
-        while self.take("time") || self.bare() == Some("!") {
+        while (self.kind.is_bash() && self.take("time")) || self.bare() == Some("!") {
             if self.take("!") {
                 pipeline.is_negated = !pipeline.is_negated;
             } else {
@@ -161,7 +170,9 @@ impl Parser {
                 return Ok(pipeline);
             }
             // `|&` is `2>&1 |`.
-            self.take_operator("&");
+            if self.kind.is_bash() {
+                self.take_operator("&");
+            }
             self.newlines();
         }
     }
@@ -205,6 +216,10 @@ impl Parser {
         if let ([name], Some("(")) = (words.as_slice(), self.operator())
             && let Some(name) = name.bare().map(str::to_owned)
         {
+            // dash names a function as a variable.
+            if self.kind == ShellKind::Dash && name_length(&name) != name.len() {
+                return self.fail();
+            }
             self.tokens.next();
             return self.function(name);
         }

@@ -14,8 +14,48 @@ const LONGEST: usize = 1 << 16;
 pub enum ShellKind {
     /// bash.
     Bash,
-    /// dash, busybox and others without bash's extensions.
+    /// bash under the name `sh`, with which it follows POSIX where the two differ.
+    PosixBash,
+    /// dash.
+    Dash,
+    /// The shell of busybox, which has some of bash's extensions.
+    Busybox,
+    /// Any other, without bash's extensions.
     Posix,
+}
+
+impl ShellKind {
+    /// True for bash under either name.
+    pub const fn is_bash(self) -> bool {
+        matches!(self, Self::Bash | Self::PosixBash)
+    }
+
+    /// True for a shell with `[[`, `function`, `source`, `&>`, `$'…'`, `${NAME//…}` and `${NAME:…}`.
+    pub(super) const fn is_like_bash(self) -> bool {
+        self.is_bash() || matches!(self, Self::Busybox)
+    }
+}
+
+/// Why a script ends with an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFault {
+    /// File and line of the command that fails.
+    pub place: (Rc<str>, usize),
+    /// What the shell says of it.
+    pub message: String,
+    /// What is the matter.
+    pub cause: ScriptCause,
+}
+
+/// What is the matter with a script that ends with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptCause {
+    /// It is written for bash, and dash reads it.
+    OfBash,
+    /// A carriage return ends its lines, as Windows writes them.
+    LineEnds,
+    /// A condition, a file or a variable that a run may provide.
+    Surroundings,
 }
 
 /// The value of a variable.
@@ -64,8 +104,10 @@ pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, ShellGap> {
 /// script handles its status, which is 127.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartMark {
-    /// How much it counts.
+    /// How much it counts. Of two branches with different programs of one rank, neither counts more.
     pub rank: u8,
+    /// How much it counts among those of its rank that one script starts in turn.
+    pub weight: u8,
     /// True if it could not be started.
     pub fails: bool,
     /// Its number in the caller's list.
@@ -93,6 +135,8 @@ pub struct ShellState {
     pub added: Option<ShellGap>,
     /// Functions by name; `None` for one whose body is unknown.
     pub(super) functions: BTreeMap<String, Option<Rc<Redirected>>>,
+    /// Why the last command failed.
+    pub fault: Option<ScriptFault>,
     /// The exit status of the last command.
     pub(super) status: Option<u8>,
     pub(super) options: ShellOptions,
@@ -100,6 +144,8 @@ pub struct ShellState {
     pub(super) touched: BTreeSet<String>,
     /// What was printed, in a command substitution.
     pub(super) output: Option<Result<String, ShellGap>>,
+    /// What the command before in a pipeline printed, in a command substitution.
+    pub(super) input: Option<Result<String, ShellGap>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,10 +175,12 @@ impl ShellState {
             started: Ok(None),
             added: None,
             functions: BTreeMap::new(),
+            fault: None,
             status: Some(0),
             options: ShellOptions::default(),
             touched: BTreeSet::new(),
             output: None,
+            input: None,
         }
     }
 

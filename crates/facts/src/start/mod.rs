@@ -22,12 +22,14 @@ pub(super) use produce::produce;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 
+use std::collections::BTreeSet;
+
 use model::{Gap, ImageConfig, ImagePath, conceal_words, is_among};
 use rootfs::RootFs;
 use shell::Field;
 
 pub(super) use runner::StartFault;
-use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, of_command};
+use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, of_command, of_config};
 
 /// Programs that do nothing of interest: an image that starts nothing else waits for a command of its user.
 const IDLE: &str = "sleep tail true cat echo sshd pause nvidia-smi ls date tini yes mkdir touch chmod chown chgrp ln rm cp mv \
@@ -86,7 +88,8 @@ impl ImageStart {
             _ => "the image's command",
         };
         let start = Start { words: &fields, has_input: false, place: place.to_owned() };
-        let refused = of_command(&runner, fields.first(), &shell);
+        let refused = config.and_then(|config| of_config(&runner, config, &initial.directory));
+        let refused = refused.or_else(|| of_command(&runner, fields.first(), &shell));
         let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {
             _ if matches!(chosen, Some(Err(_))) => chosen.cloned().map_or(Ok(None), |chosen| chosen.map(|_| None)),
             _ if refused.is_some() => Ok(None),
@@ -97,8 +100,13 @@ impl ImageStart {
         };
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
         let is_refused = refused.is_some();
+        let mut ends = false;
         let (started, fault) = match started {
             Ok(Some(Started::Nothing(fault))) => (Ok(None), Some(*fault)),
+            Ok(Some(Started::Ended(gap))) => {
+                ends = true;
+                (Err(gap::shown(gap)), None)
+            }
             started => (started, refused),
         };
         let mut image = Self {
@@ -107,7 +115,7 @@ impl ImageStart {
             user: initial.user.clone(),
             assumed: Vec::new(),
             gap: None,
-            starts_nothing: !is_refused && matches!(started, Ok(None)),
+            starts_nothing: ends || (!is_refused && matches!(started, Ok(None))),
             program: match &started {
                 Ok(Some(started)) => program(rootfs, config, started),
                 // An image that lacks the Python that its command names is none of another program.
@@ -121,6 +129,9 @@ impl ImageStart {
             config: None,
         };
         image.settle(rootfs, config, &initial, started);
+        let changes = std::mem::take(&mut runner.changes);
+        image.assumed.extend(changes.into_iter().map(|change| format!("no file that is judged changes at {change}")));
+        image.assumed.extend(image.call.as_ref().and_then(|call| others(&runner, call)));
         let state = image.call.as_ref().map(|call| &call.state);
         image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
         image
@@ -151,7 +162,9 @@ impl ImageStart {
                 let why = format!("the image starts {path}, a compiled program, which may start any Python");
                 (*state, Some(Gap::new(why).settled_by(SETTLE)), String::new())
             }
-            Ok(Some(Started::Nothing(_)) | None) => (initial.clone(), None, self.why_nothing(config)),
+            Ok(Some(Started::Nothing(_) | Started::Ended(_)) | None) => {
+                (initial.clone(), None, self.why_nothing(config))
+            }
             Err(gap) => (initial.clone(), Some(gap), String::new()),
         };
         if let Some(path) = chosen {
@@ -194,6 +207,24 @@ impl ImageStart {
             },
         }
     }
+}
+
+/// The programs that a command starts in turn beside the one that is judged, and that may train as well.
+fn others(runner: &Runner<'_>, judged: &PythonCall) -> Option<String> {
+    let shown = |call: &PythonCall| match &call.target {
+        PythonTarget::Script(path) => path.to_string(),
+        PythonTarget::Module(name) => format!("-m {name}"),
+        PythonTarget::Unstated | PythonTarget::Command(_) | PythonTarget::Code => String::new(),
+    };
+    let weight = runner.weight(judged);
+    let calls = runner.started.iter().filter_map(|started| match started {
+        Started::Python(call) if weight > 0 && runner.weight(call) == weight => Some(shown(call)),
+        _ => None,
+    });
+    let judged = shown(judged);
+    let others: BTreeSet<String> = calls.filter(|other| *other != judged).collect();
+    let others = others.into_iter().collect::<Vec<_>>().join(" and ");
+    (!others.is_empty()).then(|| format!("{judged} is what trains, and {others} is not"))
 }
 
 /// The words of the command.
@@ -241,7 +272,7 @@ pub(super) fn is_idle(path: &ImagePath) -> bool {
 fn program(rootfs: &RootFs, config: Option<&ImageConfig>, started: &Started) -> Option<StartedProgram> {
     match started {
         Started::Python(_) => Some(StartedProgram::Python),
-        Started::Shell(_) | Started::Nothing(_) => None,
+        Started::Shell(_) | Started::Nothing(_) | Started::Ended(_) => None,
         Started::Program(path, state) => {
             let (real, _) = rootfs.open(path).ok()?;
             Some(StartedProgram::Compiled(real, Box::new(state.applied_to(config?))))

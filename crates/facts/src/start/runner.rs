@@ -1,5 +1,6 @@
 //! The programs that a command starts, one by another, up to the one that counts.
 
+mod change;
 mod conda;
 mod env;
 mod fault;
@@ -11,6 +12,8 @@ mod project;
 mod script;
 mod surroundings;
 mod wrapped;
+
+use std::collections::BTreeSet;
 
 use model::{Gap, ImagePath, Platform, is_among};
 use rootfs::RootFs;
@@ -25,7 +28,7 @@ use super::user::ContainerUser;
 
 use fault::FaultKind;
 pub(in super::super) use fault::StartFault;
-pub(super) use fault::of_command;
+pub(super) use fault::{of_command, of_config};
 use lookup::base_is_python;
 pub(super) use lookup::{is_python, may_execute};
 use surroundings::{is_of_runtime, of_machine};
@@ -62,6 +65,8 @@ pub(super) enum Started {
     Program(ImagePath, Box<ProcessState>),
     /// A program that could not be started.
     Nothing(Box<StartFault>),
+    /// A script that ends with an error for want of what a run may provide.
+    Ended(ShellGap),
 }
 
 /// The mark of what is started, or why that is unknown.
@@ -74,6 +79,8 @@ pub(super) struct Runner<'a> {
     /// The user of the current process.
     pub(super) user: Result<ContainerUser, Gap>,
     pub(super) started: Vec<Started>,
+    /// Commands before that may change files which are judged, each with its place.
+    pub(super) changes: BTreeSet<String>,
     /// `e_machine` of the image's programs, if known.
     machine: Option<u16>,
     steps: usize,
@@ -87,7 +94,7 @@ impl<'a> Runner<'a> {
             "arm64" => Some(183),
             _ => None,
         });
-        Self { rootfs, user, started: Vec::new(), machine, steps: STEPS, depth: 0 }
+        Self { rootfs, user, started: Vec::new(), changes: BTreeSet::new(), machine, steps: STEPS, depth: 0 }
     }
 
     pub(super) fn gap(start: &Start<'_>, why: &str) -> ShellGap {
@@ -198,6 +205,15 @@ impl<'a> Runner<'a> {
             let why = format!("{script} starts the programs that files of its own name");
             return Err(Self::gap(start, &why));
         }
+        let named = match &arguments.target {
+            PythonTarget::Script(script) => script.as_bytes(),
+            PythonTarget::Module(name) => name.as_bytes(),
+            _ => b"",
+        };
+        if let Some(named) = named.strip_suffix(b"\r") {
+            let fault = StartFault::of_return(&String::from_utf8_lossy(named), &start.place);
+            return Ok(Some(self.mark(Started::Nothing(Box::new(fault)))));
+        }
         let process = self.process(state)?;
         let PythonArguments { flags, target, .. } = arguments;
         let call = PythonCall { program: path.clone(), flags, target, launcher, state: process };
@@ -229,12 +245,13 @@ impl<'a> Runner<'a> {
     pub(super) fn mark(&mut self, started: Started) -> StartMark {
         let rank = match &started {
             Started::Nothing(fault) if fault.is_of_launcher() => 2,
-            Started::Nothing(_) => 0,
+            Started::Nothing(_) | Started::Ended(_) => 0,
             Started::Program(path, _) if is_idle(path) => 1,
             Started::Shell(_) | Started::Program(..) => 3,
             Started::Python(_) => 4,
         };
-        let fails = matches!(started, Started::Nothing(_));
+        let weight = if let Started::Python(call) = &started { self.weight(call) } else { 0 };
+        let fails = matches!(started, Started::Nothing(_) | Started::Ended(_));
         let is_same = |other: &Started| match (other, &started) {
             // The same program that fails in several branches.
             (Started::Nothing(one), Started::Nothing(two)) => one.program == two.program && one.cause == two.cause,
@@ -244,7 +261,18 @@ impl<'a> Runner<'a> {
             self.started.push(started);
             self.started.len() - 1
         });
-        StartMark { rank, fails, index }
+        StartMark { rank, weight, fails, index }
+    }
+
+    /// How likely a Python trains, among those that one script starts.
+    pub(super) fn weight(&self, call: &PythonCall) -> u8 {
+        let has_torch = |script| self.read(script).is_some_and(|text| text.is_ok_and(|text| text.contains("torch")));
+        match &call.target {
+            _ if call.launcher.is_some() => 2,
+            PythonTarget::Script(script) => 1 + u8::from(has_torch(script)),
+            PythonTarget::Module(_) => 1,
+            PythonTarget::Unstated | PythonTarget::Command(_) | PythonTarget::Code => 0,
+        }
     }
 
     /// Follows a script in a shell.
@@ -252,6 +280,17 @@ impl<'a> Runner<'a> {
         let mut evaluator = Evaluator::new(self, SETTLE);
         for source in sources {
             evaluator.run(shell, source);
+        }
+        let is_idle = |mark: Option<StartMark>| mark.is_none_or(|mark| mark.rank <= 1 && !mark.fails);
+        if shell.fails()
+            && let (Ok(mark), Some(fault)) = (&shell.started, &shell.fault)
+            && is_idle(*mark)
+        {
+            let started = StartFault::of_script(fault).map(|fault| Started::Nothing(Box::new(fault)));
+            return Ok(Some(self.mark(started.unwrap_or_else(|| {
+                let (file, line) = &fault.place;
+                Started::Ended(ShellGap::new(format!("{file}, line {line}: {}", fault.message)).settled_by(SETTLE))
+            }))));
         }
         // A script may well go on without a program that only helps it.
         let is_of_interest = match &shell.started {

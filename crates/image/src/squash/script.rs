@@ -112,6 +112,12 @@ impl Surroundings for ScriptFiles<'_> {
         None
     }
 
+    fn is_given(&mut self, _: &str) -> bool {
+        true
+    }
+
+    fn write(&mut self, _: &str, _: &(std::rc::Rc<str>, usize)) {}
+
     fn run(&mut self, _: &ProgramCall<'_>, _: &ShellState) -> Result<Option<StartMark>, ShellGap> {
         Ok(None)
     }

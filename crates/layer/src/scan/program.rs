@@ -12,8 +12,8 @@ const LARGEST: u64 = 64 << 10;
 /// Number of components of the path of a program.
 const DEPTH: usize = 4;
 
-/// What a program that changes where modules come from has in its text.
-const MARKS: [&[u8]; 4] = [b"sys.path", b"sys.meta_path", b"sys.modules", b"addsitedir"];
+/// What a program that changes where modules come from has in its text, or one that imports torch.
+const MARKS: [&[u8]; 5] = [b"torch", b"sys.path", b"sys.meta_path", b"sys.modules", b"addsitedir"];
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "program",

@@ -2,7 +2,7 @@
 
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::gap::ShellGap;
-use super::super::state::ShellState;
+use super::super::state::{ShellKind, ShellState};
 use super::BuiltinCall;
 
 impl<S: Surroundings> Evaluator<'_, S> {
@@ -17,7 +17,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Some((option, rest)) if option == "-n" => ("", rest.to_vec()),
                 _ => ("\n", words),
             };
-            let is_option = words.first().is_some_and(|word| word.starts_with('-'));
+            // dash prints other options.
+            let is_option = state.kind != ShellKind::Dash && words.first().is_some_and(|word| word.starts_with('-'));
+            let (is_option, words) = match words.split_first() {
+                Some((option, rest)) if is_option && option == "-e" => (false, rest.to_vec()),
+                _ => (is_option, words),
+            };
             let text = words.join(" ");
             if is_option || text.contains('\\') {
                 return Err(self.gap(call.line, "only a shell can determine what echo prints"));

@@ -1,7 +1,8 @@
 //! Simple commands: by their names, functions, commands of the shell, and programs.
 
 use super::super::builtin::BuiltinCall;
-use super::super::state::{Field, ShellState, counted};
+use super::super::gap::ShellGap;
+use super::super::state::{Field, ScriptCause, ShellKind, ShellState, counted};
 use super::super::syntax::Redirected;
 use super::super::word::{Word, is_among};
 use super::nested::restore;
@@ -22,7 +23,10 @@ const DEPENDABLE: &str = "mkdir touch chmod chown ln rm sleep date";
 
 impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn simple(&mut self, state: &mut ShellState, words: &[Word], has_input: bool, line: usize) -> Flow {
-        let count = words.iter().take_while(|word| word.split_assignment().is_some()).count();
+        let is_assignment = |word: &&Word| {
+            word.split_assignment().is_some_and(|(_, is_appended, _)| !is_appended || state.kind.is_bash())
+        };
+        let count = words.iter().take_while(is_assignment).count();
         let (assignments, words) = words.split_at(count);
         if words.is_empty() {
             let before = self.substitutions;
@@ -36,6 +40,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
             return Flow::Next;
         }
         let fields = self.fields(state, words);
+        if let Some(flow) = self.refuse(state) {
+            return flow;
+        }
+        if state.kind == ShellKind::Dash && words.first().is_some_and(|word| word.split_assignment().is_some()) {
+            self.fail(state, line, "+=: not found", ScriptCause::OfBash);
+            return Flow::Next;
+        }
         let mut fields = fields.as_slice();
         let mut words = words;
         while let [Ok(name), Ok(next), ..] = fields
@@ -165,7 +176,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Ok(Some(mark)) => {
                     let before = state.started.as_ref().ok().copied().flatten();
                     fails = mark.fails;
-                    if (replaces && !fails) || before.is_none_or(|before| before.rank <= mark.rank) {
+                    // A program that only helps the script counts less than one that fails.
+                    let own = (mark.rank.max(u8::from(fails)), mark.weight);
+                    if (replaces && !fails) || before.is_none_or(|before| (before.rank, before.weight) <= own) {
                         state.started = Ok(Some(mark));
                     }
                 }
@@ -206,6 +219,17 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let words = words.unwrap_or_default();
         let unknown = self.gap(line, &format!("only a shell can determine what {name} prints"));
         let text = match (name, words.get(1..).unwrap_or_default()) {
+            ("uname", [] | ["-s"]) => Ok("Linux".to_owned()),
+            ("ls", [folder] | ["-A", folder]) => {
+                let shows_all = words.len() == 3;
+                self.listed(state, folder, shows_all, line)
+            }
+            ("cat", [path]) => self.lines(state, path, |_| true, unknown),
+            ("grep", ["-v", "^#", path]) => self.lines(state, path, |line| !line.starts_with('#'), unknown),
+            ("xargs", []) => match state.input.take().unwrap_or(Err(unknown.clone())) {
+                Ok(text) if text.contains(['"', '\'', '\\']) => Err(unknown),
+                text => text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
+            },
             ("dirname", [path]) => Ok(dirname(path)),
             ("basename", [path]) => Ok(basename(path).to_owned()),
             ("realpath", [path]) | ("readlink", ["-f", path]) => {
@@ -226,6 +250,34 @@ impl<S: Surroundings> Evaluator<'_, S> {
         };
         state.status = text.is_ok().then_some(0);
         state.print(text.map(|text| text + "\n"));
+    }
+
+    /// The names in a folder, one a line.
+    fn listed(&mut self, state: &ShellState, folder: &str, shows_all: bool, line: usize) -> Result<String, ShellGap> {
+        let path = state.absolute(folder)?;
+        if self.kind(state, &path, line)? != Some(FileKind::Directory) {
+            return Err(self.gap(line, &format!("{path} is not a folder")));
+        }
+        let names = self.names(state, &path, line)?;
+        Ok(names.into_iter().filter(|name| shows_all || !name.starts_with('.')).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The lines of a file that are selected.
+    fn lines(
+        &mut self,
+        state: &ShellState,
+        path: &str,
+        is_selected: fn(&str) -> bool,
+        unknown: ShellGap,
+    ) -> Result<String, ShellGap> {
+        let path = state.absolute(path)?;
+        if Self::is_touched(state, &path) {
+            return Err(unknown);
+        }
+        let source = self.surroundings.text(&path).unwrap_or(Err(unknown))?;
+        self.spend_on_text(source.text.len());
+        let text = source.text.trim_end_matches('\n');
+        Ok(text.split('\n').filter(|line| is_selected(line)).collect::<Vec<_>>().join("\n"))
     }
 
     /// Calls a function.

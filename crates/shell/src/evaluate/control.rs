@@ -136,9 +136,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     /// Takes note of what a branch has started that ends the script. One that gives up has started nothing.
-    fn end(&mut self, state: &ShellState) {
+    pub(super) fn end(&mut self, state: &ShellState) {
         if state.started != Ok(None) || !state.fails() {
-            self.ended.push(state.started.clone());
+            self.ended.push((state.started.clone(), state.fails()));
         }
     }
 
@@ -154,6 +154,6 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 _ => {}
             }
         }
-        self.ended.push(state.started);
+        self.ended.push((state.started, false));
     }
 }

@@ -165,7 +165,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             let Some(Frame::Loop { broken, continued }) = self.frames.pop() else { return flow };
             let mut merged = self.copy(state);
             match flow {
-                Flow::Exit => self.ended.push(once.started),
+                Flow::Exit => self.end(&once),
                 Flow::Return => self.escape(Flow::Return, once),
                 Flow::Next | Flow::Break(_) | Flow::Continue(_) => self.join(&mut merged, once, &gap),
             }

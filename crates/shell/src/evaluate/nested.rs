@@ -2,7 +2,7 @@
 
 use super::super::builtin::BuiltinCall;
 use super::super::gap::ShellGap;
-use super::super::state::{ShellKind, ShellState, ShellValue, ShellVariable, counted};
+use super::super::state::{ScriptCause, ShellKind, ShellState, ShellValue, ShellVariable, counted};
 use super::super::word::{Piece, Word, name_length};
 use super::{Evaluator, FileKind, Flow, Frame, Surroundings};
 
@@ -22,7 +22,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let ends = flow == Flow::Exit;
         let mut returned = returned.into_iter();
         if ends && let Some(first) = returned.next() {
-            self.ended.push(std::mem::replace(state, first).started);
+            let ended = std::mem::replace(state, first);
+            self.end(&ended);
         } else if ends {
             return flow;
         }
@@ -95,11 +96,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Flow::Next
             }
             None => {
-                state.status = Some(1);
                 // A file that a run mounts may well name folders and functions.
                 state.added = Some(self.gap(call.line, &format!("{path} is read, which does not exist in the image")));
+                self.fail(state, call.line, &format!("{path} does not exist"), ScriptCause::Surroundings);
                 // POSIX: a shell that is not interactive ends where a file to be read does not exist.
-                let ends = state.kind == ShellKind::Posix && self.checked == 0;
+                let ends = state.kind != ShellKind::Bash;
                 if ends { Flow::Exit } else { Flow::Next }
             }
         }
@@ -149,6 +150,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         self.captured -= 1;
         self.depth -= 1;
         state.status = inner.status;
+        state.fault = inner.fault;
         state.touched = inner.touched;
         state.added = inner.added;
         let output = inner.output.unwrap_or_else(|| Ok(String::new()));

@@ -13,7 +13,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             state.started = Err(self.gap(command.line, TOO_MANY));
             return Flow::Exit;
         }
-        let output = self.redirect(state, &command.redirections);
+        let output = self.redirect(state, &command.redirections, command.line);
         let reads = command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'));
         self.nesting += 1;
         let flow = self.command(state, command, has_input || reads);
@@ -30,6 +30,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         &mut self,
         state: &mut ShellState,
         redirections: &[Redirection],
+        line: usize,
     ) -> Option<Option<Result<String, ShellGap>>> {
         let mut saved = None;
         for Redirection { descriptor, operator, target } in redirections {
@@ -43,6 +44,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 && let Ok(target) = self.value(state, target)
             {
                 Self::touch(state, &target);
+                if let Ok(path) = state.absolute(&target) {
+                    let place = self.place(line);
+                    self.surroundings.write(&path, &place);
+                }
             }
         }
         saved

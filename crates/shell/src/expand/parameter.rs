@@ -2,7 +2,7 @@
 
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::gap::ShellGap;
-use super::super::state::{ShellKind, ShellState, ShellValue};
+use super::super::state::{ScriptCause, ShellKind, ShellState, ShellValue, UnknownField};
 use super::super::word::{Parameter, ParameterForm, Word, is_among};
 use super::{Expanded, WORD, WordDraft};
 
@@ -27,8 +27,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         match &parameter.form {
             ParameterForm::Plain => {
                 if state.options.refuses_unset && matches!(value, Expanded::Unset) {
-                    return draft
-                        .fail(self.gap(line, &format!("{} is not set, which 'set -u' refuses", parameter.name)));
+                    return self.unset(&parameter.name, "which 'set -u' refuses", line, draft);
                 }
                 self.insert(state, value, is_quoted, draft);
             }
@@ -41,7 +40,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 draft.push(&length.to_string(), is_quoted);
             }
             ParameterForm::Conditional { sign, has_colon, word } => {
-                let Some(is_there) = is_there(&value, *has_colon) else {
+                let is_version = parameter.name == "BASH_VERSION" && matches!(value, Expanded::Many(_));
+                let Some(is_there) = is_there(&value, *has_colon && !is_version) else {
                     return self.insert(state, value, is_quoted, draft);
                 };
                 match (sign, is_there) {
@@ -49,7 +49,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     ('+', false) => self.insert(state, Expanded::Text(String::new()), is_quoted, draft),
                     (_, true) => self.insert(state, value, is_quoted, draft),
                     ('=', false) => self.assign_default(state, parameter, word, is_quoted, line, draft),
-                    _ => draft.fail(self.gap(line, &format!("{} is not set, which ends the script", parameter.name))),
+                    _ => self.unset(&parameter.name, "which ends the script", line, draft),
                 }
             }
             _ => match self.transformed(state, parameter, value, line) {
@@ -57,6 +57,15 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Err(gap) => draft.fail(gap),
             },
         }
+    }
+
+    /// A variable that must be set and is not.
+    fn unset(&mut self, name: &str, why: &str, line: usize, draft: &mut WordDraft) {
+        let why = format!("{name} is not set, {why}");
+        if !self.surroundings.is_given(name) {
+            self.refused.get_or_insert(self.fault(line, &why, ScriptCause::Surroundings));
+        }
+        draft.fail(self.gap(line, &why));
     }
 
     /// `${NAME:=WORD}`, whose variable is not set.
@@ -87,7 +96,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         line: usize,
     ) -> Result<Expanded, ShellGap> {
         let Parameter { name, index, .. } = parameter;
-        let computed = || Err(self.gap(line, &format!("only a shell can determine the value of ${name}")));
+        let computed_gap = || self.gap(line, &format!("only a shell can determine the value of ${name}"));
+        let computed = || Err(computed_gap());
         match name.as_str() {
             "@" => return Ok(Expanded::Many(state.arguments.clone()?)),
             // The number of arguments does not depend on their values.
@@ -118,7 +128,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Some(Err(unknown)) => Ok(Expanded::Many(vec![Err(unknown.clone())])),
             };
         }
-        if name == "BASH_SOURCE" && state.kind == ShellKind::Bash {
+        if name == "BASH_SOURCE" && state.kind.is_bash() {
             // A script that is not sourced is called by its path, which `-c` has none of.
             let path = if self.source_path().is_empty() { &state.name } else { self.source_path() };
             let is_first = matches!(index.as_deref(), None | Some("0")) && path.contains('/');
@@ -128,7 +138,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
             return state.directory.clone().map(Expanded::Text);
         }
         if is_of_shell(name, state.kind) && !state.variables.contains_key(name) {
-            return computed();
+            // Images are for Linux.
+            let prefix = if name == "OSTYPE" { "linux" } else { "" };
+            let field = || UnknownField { prefix: prefix.to_owned(), gap: computed_gap() };
+            let is_set = matches!(name.as_str(), "OSTYPE" | "BASH_VERSION");
+            return if is_set { Ok(Expanded::Many(vec![Err(field())])) } else { computed() };
         }
         let value = state.variable(name).map_err(Clone::clone)?;
         match (value, index.as_deref()) {
@@ -165,5 +179,5 @@ pub(crate) fn is_of_shell(name: &str, kind: ShellKind) -> bool {
     const BASH: &str = "UID EUID GROUPS RANDOM SRANDOM SECONDS HOSTNAME HOSTTYPE MACHTYPE OSTYPE SHELLOPTS SHLVL \
         SHELL DIRSTACK PIPESTATUS FUNCNAME EPOCHSECONDS EPOCHREALTIME TERM COMP_WORDBREAKS";
     is_among(name, BOTH)
-        || (kind == ShellKind::Bash && (is_among(name, BASH) || (name.starts_with("BASH") && name != "BASH_ENV")))
+        || (kind.is_bash() && (is_among(name, BASH) || (name.starts_with("BASH") && name != "BASH_ENV")))
 }

@@ -4,7 +4,7 @@
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::gap::ShellGap;
 use super::super::pattern::{Pattern, matches};
-use super::super::state::{Field, ShellKind, ShellState};
+use super::super::state::{Field, ScriptCause, ShellKind, ShellState};
 use super::super::word::{Parameter, ParameterForm, Word};
 use super::Expanded;
 
@@ -18,7 +18,15 @@ impl<S: Surroundings> Evaluator<'_, S> {
         line: usize,
     ) -> Result<Expanded, ShellGap> {
         let unknown = self.gap(line, "only a shell can determine the value of a word");
-        if state.kind == ShellKind::Posix && !matches!(parameter.form, ParameterForm::Removal { .. }) {
+        let is_known = match parameter.form {
+            ParameterForm::Removal { .. } => true,
+            ParameterForm::Substring { .. } | ParameterForm::Replacement { .. } => state.kind.is_like_bash(),
+            _ => state.kind.is_bash(),
+        };
+        if !is_known {
+            if state.kind == ShellKind::Dash {
+                self.refused.get_or_insert(self.fault(line, "bad substitution", ScriptCause::OfBash));
+            }
             return Err(unknown);
         }
         if let ParameterForm::Substring { offset, length } = &parameter.form {

@@ -2,6 +2,7 @@
 
 use super::super::word::{Parameter, ParameterForm, Piece, Word};
 use super::Lexer;
+use super::words::is_blank;
 
 impl Lexer {
     /// Reads an expansion, whose first character was read.
@@ -14,7 +15,7 @@ impl Lexer {
                 let text = self.balanced('(', ')');
                 match depth.checked_sub(1) {
                     Some(depth) => {
-                        let expression = Self::new(&text, line).word_until(depth, true, |_| false);
+                        let expression = Self::new(&text, line, self.kind).word_until(depth, true, |_| false);
                         Piece::Arithmetic { expression, is_quoted }
                     }
                     None => Piece::Computed,
@@ -70,7 +71,7 @@ impl Lexer {
         let mut cases: Vec<usize> = Vec::new();
         let mut word = String::new();
         while let Some(c) = self.bump() {
-            if quote.is_none() && (c.is_whitespace() || ";&|()".contains(c)) {
+            if quote.is_none() && (is_blank(c) || ";&|()".contains(c)) {
                 match std::mem::take(&mut word).as_str() {
                     "case" => cases.push(depth),
                     "esac" => _ = cases.pop(),
@@ -103,7 +104,7 @@ impl Lexer {
     /// True if the character that was read last begins a word.
     fn begins_comment(&self) -> bool {
         let before = self.at.checked_sub(2).and_then(|at| self.text.get(at));
-        before.is_none_or(|c| c.is_whitespace() || ";&|(".contains(*c))
+        before.is_none_or(|c| is_blank(*c) || ";&|(".contains(*c))
     }
 
     /// Reads `${…}` after its first brace.

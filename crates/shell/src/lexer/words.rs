@@ -1,12 +1,18 @@
 //! Words and their quotes (POSIX, "Quoting").
 
+use super::super::state::ShellKind;
 use super::super::word::{Piece, Word, name_length};
 use super::Lexer;
+
+/// True for what separates words.
+pub(super) const fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n')
+}
 
 impl Lexer {
     /// Reads a word, whose first character is neither a blank nor an operator.
     pub(super) fn word(&mut self, depth: usize) -> Word {
-        self.word_until(depth, false, |c| c.is_whitespace() || ";&|()<>".contains(c))
+        self.word_until(depth, false, |c| is_blank(c) || ";&|()<>".contains(c))
     }
 
     /// Reads a word up to a character that ends it, outside quotes; `quoted` is true within double quotes.
@@ -28,10 +34,9 @@ impl Lexer {
                     None | Some('\n') => {}
                     Some(c) => word.push(c, true),
                 },
-                '$' if self.peek(0) == Some('\'') && !quoted => {
+                '$' if self.peek(0) == Some('\'') && !quoted && self.kind != ShellKind::Dash => {
                     self.skip(1);
-                    self.until_quote();
-                    word.pieces.push(Piece::Computed);
+                    self.until_quote(&mut word);
                 }
                 '$' | '`' => self.expansion(c, &mut word, depth, quoted),
                 _ => word.push(c, quoted),
@@ -43,6 +48,9 @@ impl Lexer {
     /// Reads parentheses that belong to a word: the elements of an array, and a pattern such as `@(a|b)`.
     fn group(&mut self, word: &mut Word, depth: usize) -> bool {
         let Some(Piece::Text { text, is_quoted: false }) = word.pieces.last() else { return false };
+        if !self.kind.is_bash() {
+            return false;
+        }
         if word.pieces.len() == 1
             && text.strip_suffix('=').is_some_and(|name| name_length(name.trim_end_matches('+')) > 0)
         {
@@ -85,7 +93,7 @@ impl Lexer {
                         self.bump();
                     }
                 }
-                Some(c) if c.is_whitespace() || ";&|(<>".contains(c) => _ = self.bump(),
+                Some(c) if is_blank(c) || ";&|(<>".contains(c) => _ = self.bump(),
                 Some(_) => words.push(self.word(depth - 1)),
             }
         }
@@ -120,10 +128,16 @@ impl Lexer {
         }
     }
 
-    fn until_quote(&mut self) {
+    /// Reads the rest of `$'…'`.
+    fn until_quote(&mut self, word: &mut Word) {
+        word.pieces.push(Piece::Text { text: String::new(), is_quoted: true });
         while let Some(c) = self.bump().filter(|&c| c != '\'') {
-            if c == '\\' {
-                self.bump();
+            match if c == '\\' { self.bump() } else { None } {
+                None => word.push(c, true),
+                Some('n') => word.push('\n', true),
+                Some('t') => word.push('\t', true),
+                Some(c @ ('\\' | '\'' | '"')) => word.push(c, true),
+                Some(_) => word.pieces.push(Piece::Computed),
             }
         }
     }

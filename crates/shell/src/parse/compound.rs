@@ -43,8 +43,8 @@ impl Parser {
             }
             "for" => self.for_loop()?,
             "case" => self.case()?,
-            "[[" => self.test()?,
-            "function" => {
+            "[[" if self.kind.is_like_bash() => self.test()?,
+            "function" if self.kind.is_like_bash() => {
                 self.tokens.next();
                 let name = self.word()?.plain().unwrap_or_default();
                 if self.take_operator("(") {

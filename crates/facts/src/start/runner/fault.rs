@@ -1,10 +1,11 @@
 //! Why a program does not start, in the words of an engine or of a shell, and what exists in its place (Go, `os/exec`; runc,
 //! `libcontainer/standard_init_linux.go`; execve(2); POSIX, "Command Search and Execution").
 
-use model::{Found, ImagePath, is_among, printable};
+use model::{Fact, Found, ImageConfig, ImagePath, is_among, printable};
 use rootfs::{FileAccess, Refusal};
-use shell::{Field, ShellGap, ShellState};
+use shell::{Field, ScriptCause, ScriptFault, ShellGap, ShellKind, ShellState};
 
+use super::super::super::text;
 use super::super::state::DEFAULT_PATH;
 use super::super::user::ContainerUser;
 use super::lookup::{base_is_python, is_python};
@@ -13,6 +14,10 @@ use super::{Runner, near};
 
 /// Interpreters of interpreters that a kernel follows, and links of links that are shown.
 const DEPTH: usize = 4;
+
+/// Commands of bash that dash does not have.
+const OF_BASH: &str = "[[ (( source function declare typeset shopt let mapfile readarray pushd popd dirs select coproc \
+    enable builtin caller compgen complete disown help history logout suspend";
 
 /// What is the matter with a program that does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,14 @@ pub(crate) enum FaultKind {
     Machine,
     /// It is neither a program nor begins with the name of an interpreter.
     Format,
+    /// It is a script or a command of bash, and dash reads it.
+    Shell,
+    /// A carriage return ends a line of a script.
+    LineEnds,
+    /// The image has no such user or group.
+    User,
+    /// The working directory is none.
+    Directory,
 }
 
 impl FaultKind {
@@ -47,15 +60,23 @@ impl FaultKind {
             Self::Folder => "folder",
             Self::Machine => "machine",
             Self::Format => "format",
+            Self::Shell => "shell",
+            Self::LineEnds => "line-ends",
+            Self::User => "user",
+            Self::Directory => "directory",
         }
     }
 
     const fn error(self) -> &'static str {
         match self {
-            Self::NotInPath | Self::Missing | Self::Link | Self::Interpreter => "no such file or directory",
+            Self::NotInPath | Self::Missing | Self::Link | Self::Interpreter | Self::Shell | Self::LineEnds => {
+                "no such file or directory"
+            }
             Self::Mode => "permission denied",
             Self::Folder => "is a directory",
             Self::Machine | Self::Format => "exec format error",
+            Self::User => "no such user",
+            Self::Directory => "not a directory",
         }
     }
 }
@@ -93,6 +114,25 @@ impl StartFault {
         })
     }
 
+    /// The fault of a command whose last word has the line end of Windows.
+    pub(super) fn of_return(program: &str, place: &str) -> Self {
+        let fault = Self::new(FaultKind::LineEnds, program, script_of(place), cause(FaultKind::LineEnds));
+        Self { message: format!("{place}: {program}: no such file or directory"), ..fault }
+    }
+
+    /// The fault of a script that ends with an error; `None` if a run may provide what it lacks.
+    pub(super) fn of_script(fault: &ScriptFault) -> Option<Self> {
+        let kind = match fault.cause {
+            ScriptCause::OfBash => FaultKind::Shell,
+            ScriptCause::LineEnds => FaultKind::LineEnds,
+            ScriptCause::Surroundings => return None,
+        };
+        let (file, line) = &fault.place;
+        let message = format!("{file}, line {line}: {}", fault.message);
+        let path = script_of(file);
+        Some(Self { message, ..Self::new(kind, file, path, cause(kind)) })
+    }
+
     /// The fault with what an engine says of it. Go's `os/exec` looks a program up before it is executed.
     pub(super) fn of_engine(self, is_found: bool) -> Self {
         let program = &self.program;
@@ -109,10 +149,16 @@ impl StartFault {
     /// The fault with what a shell says of it at a place.
     pub(super) fn of_shell(self, place: &str) -> Self {
         let error = match self.kind {
-            FaultKind::NotInPath | FaultKind::Link if !self.program.contains('/') => "not found",
+            FaultKind::NotInPath | FaultKind::Link | FaultKind::Shell | FaultKind::LineEnds
+                if !self.program.contains('/') =>
+            {
+                "not found"
+            }
             kind => kind.error(),
         };
-        Self { message: format!("{place}: {}: {error}", self.program), ..self }
+        let is_of_text = matches!(self.kind, FaultKind::Shell | FaultKind::LineEnds);
+        let file = self.file.clone().or_else(|| script_of(place).filter(|_| is_of_text));
+        Self { message: format!("{place}: {}: {error}", self.program), file, ..self }
     }
 }
 
@@ -124,6 +170,35 @@ pub(super) fn find(runner: &Runner<'_>, called: &str, state: &ShellState) -> Res
     }
 }
 
+/// Why no engine starts a program with the user and the working directory of a configuration (moby/sys, `user.GetExecUser`;
+/// runc, `libcontainer/specconv` and `init_linux.go`).
+pub(crate) fn of_config(runner: &Runner<'_>, config: &ImageConfig, directory: &ImagePath) -> Option<StartFault> {
+    let user = config.start.user.as_ref().unwrap_or(&config.user);
+    let (name, group) = user.split_once(':').unwrap_or((user, ""));
+    let found = runner.user.as_ref().ok();
+    let lacks = |file: &str| !matches!(text(runner.rootfs, &ImagePath::from(file)), Fact::Unknown(_));
+    let shown = directory.to_string();
+    let own = &config.working_directory;
+    let is_relative = directory == &ImagePath::from(own.as_str()) && !own.is_empty() && !own.starts_with('/');
+    let (kind, message, cause) = if found.is_some_and(|user| user.id.is_none()) && lacks("etc/passwd") {
+        let message = format!("unable to find user {name}: no matching entries in passwd file");
+        (FaultKind::User, message, format!("/etc/passwd of the image has no user {name}"))
+    } else if found.is_some_and(|user| !group.is_empty() && user.groups.is_empty()) && lacks("etc/group") {
+        let message = format!("unable to find group {group}: no matching entries in group file");
+        (FaultKind::User, message, format!("/etc/group of the image has no group {group}"))
+    } else if is_relative {
+        let message = "Cwd must be an absolute path".to_owned();
+        (FaultKind::Directory, message, format!("the working directory {own} does not begin with /"))
+    } else if runner.rootfs.open(directory).is_ok() {
+        let message = format!("mkdir {shown}: not a directory");
+        (FaultKind::Directory, message, format!("the working directory {shown} is a file"))
+    } else {
+        return None;
+    };
+    let program = config.entrypoint.first().or(config.command.first()).cloned().unwrap_or_default();
+    Some(StartFault { message, ..StartFault::new(kind, &program, None, cause) })
+}
+
 /// What an engine says of the first word of a command; `None` if it is executed, or that is unknown.
 pub(crate) fn of_command(runner: &Runner<'_>, first: Option<&Field>, state: &ShellState) -> Option<StartFault> {
     let first = first?.as_deref().ok()?;
@@ -131,7 +206,34 @@ pub(crate) fn of_command(runner: &Runner<'_>, first: Option<&Field>, state: &She
     Some(find(runner, first, state).ok()??.of_engine(is_found))
 }
 
+/// The script of a place such as `/entry.sh, line 1`.
+fn script_of(place: &str) -> Option<ImagePath> {
+    let file = place.split(", line ").next().filter(|file| file.starts_with('/'))?;
+    Some(ImagePath::from(file))
+}
+
+fn cause(kind: FaultKind) -> String {
+    match kind {
+        FaultKind::LineEnds => "a carriage return ends the line, as Windows writes text files",
+        _ => "that is of bash, and dash reads the script",
+    }
+    .to_owned()
+}
+
+/// True for a word with the line ends of Windows.
+fn has_return(word: &str) -> bool {
+    word.ends_with('\r')
+}
+
 fn not_found(runner: &Runner<'_>, called: &str, state: &ShellState) -> Result<StartFault, ShellGap> {
+    let kind = match called {
+        _ if has_return(called) => Some(FaultKind::LineEnds),
+        _ if state.kind == ShellKind::Dash && is_among(called, OF_BASH) => Some(FaultKind::Shell),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        return Ok(StartFault::new(kind, called.trim_end(), None, cause(kind)));
+    }
     if called.contains('/') {
         let path = ImagePath::from(state.directory.clone()?.as_str()).join(called.as_bytes());
         return Ok(of_path(runner, called, &path, state));
@@ -209,7 +311,7 @@ fn unloadable(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &Shell
             return other_machine(runner, &real).map(|cause| fault(FaultKind::Machine, cause));
         }
         let text = runner.read(&path)?.ok()?;
-        let Some((program, _)) = interpreter(&text) else {
+        let Some((program, argument)) = interpreter(&text) else {
             // A program whose ELF header is not read has no text.
             let is_text = file.size == 0 || !text.contains('\0');
             let what = if file.size == 0 { "is empty" } else { "does not begin with #! and an interpreter" };
@@ -220,6 +322,11 @@ fn unloadable(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &Shell
         if runner.rootfs.open(&next).is_ok() && (runner.may_execute(&next).ok()? || base_is_python(&next)) {
             path = next;
             continue;
+        }
+        // env itself splits a string at a carriage return.
+        if has_return(program) || (has_return(argument) && !argument.starts_with("-S")) {
+            let cause = format!("a carriage return ends the first line of {path}, as Windows writes text files");
+            return Some(StartFault::new(FaultKind::LineEnds, called, Some(path), cause));
         }
         let inner = of_path(runner, program, &next, state);
         let cause = format!("{path} begins with #!{}, and {}", printable(program), inner.cause);

@@ -195,7 +195,9 @@ fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellSta
             child.variables.clear();
             child.gap = None;
         }
-        child.export("HOME", home(runner));
+        if !keeps {
+            child.export("HOME", home(runner));
+        }
         if name == "sudo" {
             child.export("PATH", secure_path(runner, state));
         }

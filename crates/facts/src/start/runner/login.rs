@@ -4,7 +4,6 @@ use model::ImagePath;
 use shell::{Field, ShellGap, ShellKind, ShellSource, ShellState};
 
 use super::super::arguments::Words;
-use super::lookup::shell_kind;
 use super::{Outcome, Runner, Start, Started};
 
 /// What a login shell reads (bash reads the first of its three files that exists).
@@ -52,18 +51,18 @@ pub(super) fn shell_as(
     real: &ImagePath,
     rest: &[Field],
 ) -> Outcome {
-    let kind = shell_kind(base, Some(real)).unwrap_or(ShellKind::Posix);
+    let kind = runner.shell_kind(base, Some(real)).unwrap_or(ShellKind::Posix);
     let mut words = Words::new(rest);
     let options = options(&mut words)?;
     let mut shell = state.child(kind, base);
     let mut sources = Vec::new();
     if options.is_login && !options.reads_nothing {
-        sources.push(if kind == ShellKind::Bash && base != "sh" { LOGIN_BASH } else { LOGIN_POSIX });
+        sources.push(if kind == ShellKind::Bash { LOGIN_BASH } else { LOGIN_POSIX });
     }
     if options.is_interactive && kind == ShellKind::Bash && !options.is_login && !options.reads_nothing {
         sources.push(INTERACTIVE);
     }
-    if !options.is_interactive && !options.is_login && kind == ShellKind::Bash && base != "sh" {
+    if !options.is_interactive && !options.is_login && kind == ShellKind::Bash {
         sources.push(ENVIRONMENT);
     }
     let source = |text: &str| ShellSource { name: format!("{base}, when it starts"), text: text.to_owned() };

@@ -4,6 +4,7 @@ use model::{Fact, Found, Gap, ImagePath};
 use rootfs::{FileAccess, Refusal, RootFs};
 use shell::{ShellGap, ShellKind, ShellState};
 
+use super::super::super::packages::dpkg_versions;
 use super::super::super::text;
 use super::super::gap::in_shell;
 use super::super::state::DEFAULT_PATH;
@@ -33,6 +34,30 @@ impl Runner<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The kind of a shell by its name and the file that it leads to; `None` if it is not a shell that is followed.
+    pub(super) fn shell_kind(&self, base: &str, real: Option<&ImagePath>) -> Option<ShellKind> {
+        let real = real.map_or(&b""[..], ImagePath::file_name);
+        match (base, real) {
+            ("bash" | "rbash", _) => Some(ShellKind::Bash),
+            ("sh", b"bash") => Some(ShellKind::PosixBash),
+            ("sh" | "ash", b"busybox" | b"busybox.static") => Some(ShellKind::Busybox),
+            ("sh" | "dash" | "ash", b"dash") if self.is_known_dash() => Some(ShellKind::Dash),
+            ("sh" | "dash" | "ash" | "busybox", _) => Some(ShellKind::Posix),
+            _ => None,
+        }
+    }
+
+    /// True for a release of dash that refuses what bash alone knows. Later ones may have `set -o pipefail`.
+    fn is_known_dash(&self) -> bool {
+        let versions = dpkg_versions(self.rootfs);
+        let Some(version) = versions.get("dash") else { return false };
+        let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse::<u32>().ok());
+        let (Some(Some(0)), Some(Some(5)), Some(Some(patch))) = (numbers.next(), numbers.next(), numbers.next()) else {
+            return false;
+        };
+        patch < 13
     }
 
     pub(super) fn may_execute(&self, path: &ImagePath) -> Result<bool, ShellGap> {
@@ -81,17 +106,6 @@ pub(in crate::start) fn may_execute(
         Ok(_) => Ok(true),
         Err(Refusal::Unknown(gap)) => Err(gap.settled_by(SETTLE)),
         Err(Refusal::NoFile(_) | Refusal::Denied(_)) => Ok(false),
-    }
-}
-
-/// The kind of a shell by its name and the file that it leads to; `None` if it is not a shell that is followed.
-pub(super) fn shell_kind(base: &str, real: Option<&ImagePath>) -> Option<ShellKind> {
-    let real = real.map_or(&b""[..], ImagePath::file_name);
-    match base {
-        "bash" | "rbash" => Some(ShellKind::Bash),
-        "sh" if real == b"bash" => Some(ShellKind::Bash),
-        "sh" | "dash" | "ash" => Some(ShellKind::Posix),
-        _ => None,
     }
 }
 

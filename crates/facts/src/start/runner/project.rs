@@ -25,6 +25,7 @@ pub(super) fn run(
     let mut child = state.child(ShellKind::Posix, "");
     let mut is_module = false;
     let mut is_outside = false;
+    let mut syncs = tool == "uv" && !state.text("UV_NO_SYNC").is_ok_and(|value| !value.is_empty());
     let mut other = None;
     let mut place = String::new();
     let none = OptionTable::Valued("");
@@ -32,6 +33,7 @@ pub(super) fn run(
         match option.name {
             "-m" | "--module" => is_module = true,
             "--no-project" => is_outside = true,
+            "--no-sync" => syncs = false,
             "--directory" => {
                 if let Some(folder) = known(option.value)? {
                     child.enter(&folder);
@@ -55,6 +57,9 @@ pub(super) fn run(
     }
     let folder = ImagePath::from(child.directory.clone()?.as_str()).join(place.as_bytes());
     let prefix = environment(runner, tool, (!is_outside).then_some(&folder), &child)?;
+    if syncs && !is_outside && prefix.is_some() {
+        runner.changes.insert(format!("{}: uv run, which installs what uv.lock asks for", start.place));
+    }
     if let Some(prefix) = &prefix {
         let path = child.text("PATH").map(|path| format!("{prefix}/bin:{path}"));
         child.export("PATH", path);

@@ -3,13 +3,13 @@
 use model::ImagePath;
 use shell::{Field, ShellKind, ShellState};
 
-use super::lookup::shell_kind;
 use super::{Outcome, Runner, Start, login};
 
 /// The interpreter of a script and its argument, which may be empty; `None` without a first line of this form.
 pub(super) fn interpreter(text: &str) -> Option<(&str, &str)> {
-    let line = text.strip_prefix("#!")?.lines().next().unwrap_or_default().trim();
-    Some(line.split_once([' ', '\t']).map_or((line, ""), |(one, two)| (one, two.trim())))
+    const BLANKS: [char; 2] = [' ', '\t'];
+    let line = text.strip_prefix("#!")?.split('\n').next().unwrap_or_default().trim_matches(BLANKS);
+    Some(line.split_once(BLANKS).map_or((line, ""), |(one, two)| (one, two.trim_matches(BLANKS))))
 }
 
 /// Follows a script.
@@ -34,7 +34,7 @@ pub(super) fn run(
     };
     let base = program.rsplit('/').next().unwrap_or_default();
     let real = runner.rootfs.open(&ImagePath::from(program)).ok().map(|(real, _)| real);
-    let is_shell = shell_kind(base, real.as_ref()).is_some();
+    let is_shell = runner.shell_kind(base, real.as_ref()).is_some();
     if is_shell && (argument.is_empty() || argument.starts_with('-')) {
         let mut words: Vec<Field> = Vec::new();
         if !argument.is_empty() {

@@ -1,7 +1,9 @@
 //! The files and programs around a script, which are those of the image.
 
+use std::rc::Rc;
+
 use model::{ImagePath, is_among};
-use shell::{Field, FileKind, ProgramCall, ShellGap, ShellSource, ShellState, Surroundings};
+use shell::{Field, FileKind, ProgramCall, ShellGap, ShellKind, ShellSource, ShellState, Surroundings};
 
 use super::super::is_idle;
 use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
@@ -11,6 +13,33 @@ use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
 const OF_SHELLS: &str = "command builtin type source let local declare typeset shopt alias unalias kill times caller \
     compgen compopt dirs fc logout suspend coproc select time function [[ (( enable help popd pushd history jobs bind \
     ulimit umask getopts hash wait exec eval test [ mapfile readarray chdir print whence setopt";
+
+/// Those of dash.
+const OF_DASH: &str = "command type alias unalias kill times fc jobs bg fg ulimit umask getopts hash wait exec eval test [ \
+    chdir local";
+
+/// Variables that schedulers and launchers of jobs set, by their beginnings.
+const GIVEN: &[&str] = &[
+    "MASTER_",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_",
+    "NODE",
+    "NNODES",
+    "NPROC",
+    "NUM_",
+    "NGPU",
+    "GPUS",
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+    "PET_",
+    "JOB",
+    "POD",
+    "KUBERNETES_",
+    "HOST",
+    "USER",
+];
 
 impl Surroundings for Runner<'_> {
     fn spend(&mut self, steps: usize) -> bool {
@@ -75,15 +104,35 @@ impl Surroundings for Runner<'_> {
         {
             return Some(Ok(format!("echo {id}")));
         }
+        // A program of Ubuntu's profile: it prints settings of the locale alone.
+        if matches!(words, [Ok(program), ..] if program == "/usr/bin/locale-check") {
+            return Some(Ok("true".to_owned()));
+        }
         conda::stand_in(self, words, state)
+    }
+
+    fn is_given(&mut self, name: &str) -> bool {
+        GIVEN.iter().any(|beginning| name.starts_with(beginning))
+    }
+
+    fn write(&mut self, path: &str, (file, line): &(Rc<str>, usize)) {
+        self.note_written(path, &format!("{file}, line {line}"));
     }
 
     fn run(&mut self, call: &ProgramCall<'_>, state: &ShellState) -> Outcome {
         let (file, line) = &call.place;
         let place = format!("{file}, line {line}");
         if let Some(Ok(name)) = call.words.first()
-            && (is_among(name, OF_SHELLS) || is_idle(&ImagePath::from(name.as_str())))
+            && (is_among(name, if state.kind == ShellKind::Dash { OF_DASH } else { OF_SHELLS })
+                || is_idle(&ImagePath::from(name.as_str())))
             && self.locate(name, state)?.is_none()
+        {
+            return Ok(None);
+        }
+        let installs = self.note_change(call.words, state, &place);
+        if installs
+            && let Some(Ok(name)) = call.words.first()
+            && self.locate(name, state)?.is_some()
         {
             return Ok(None);
         }
