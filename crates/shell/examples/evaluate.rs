@@ -46,7 +46,7 @@ impl Surroundings for Nothing {
         None
     }
 
-    fn is_given(&mut self, _: &str) -> bool {
+    fn is_given(&mut self, _: &str, _: &(std::rc::Rc<str>, usize)) -> bool {
         false
     }
 

@@ -80,8 +80,8 @@ pub trait Surroundings {
     fn resolve(&mut self, path: &str) -> Result<String, ShellGap>;
     /// A script with the effect of a command that would otherwise be too hard to follow.
     fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>>;
-    /// True if a run ordinarily sets a variable that is not set here.
-    fn is_given(&mut self, name: &str) -> bool;
+    /// True if a run ordinarily sets a variable that must be set at this place and is not.
+    fn is_given(&mut self, name: &str, place: &(Rc<str>, usize)) -> bool;
     /// Takes note of an absolute path that a redirection at this place writes.
     fn write(&mut self, path: &str, place: &(Rc<str>, usize));
     /// Takes note of a program that is started with the exported variables of a state.
@@ -412,7 +412,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         let flow = self.refuse(state).unwrap_or(flow);
         if state.fails() && state.fault.is_none() {
             // `exit` has the reason of the command before.
-            let own = || self.fault(line, "the script ends with an error", ScriptCause::Surroundings);
+            let own = || self.fault(line, "the command fails, which ends the script", ScriptCause::Surroundings);
             state.fault = Some(before.filter(|_| flow == Flow::Exit).unwrap_or_else(own));
         }
         flow

@@ -53,10 +53,13 @@ impl WordDraft {
         }
     }
 
-    /// Appends the value of an unquoted expansion.
-    fn push_split(&mut self, text: &str) {
+    /// Appends the value of an unquoted expansion. A separator that is not a blank ends a word even if that is empty.
+    fn push_split(&mut self, text: &str, separators: &str) {
         for c in text.chars() {
-            if self.gap.is_none() && self.splits && matches!(c, ' ' | '\t' | '\n') {
+            if self.gap.is_none() && self.splits && separators.contains(c) {
+                if !c.is_ascii_whitespace() {
+                    self.current.get_or_insert_default();
+                }
                 self.end();
             } else {
                 self.push(c.encode_utf8(&mut [0; 4]), false);
@@ -200,8 +203,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
             return draft.push(text, true);
         }
         match state.variable("IFS") {
-            Ok(None) => draft.push_split(text),
-            Ok(Some(ShellValue::Text(separators))) if separators == " \t\n" => draft.push_split(text),
+            Ok(None) => draft.push_split(text, " \t\n"),
+            // Blanks around another separator belong to it, which is not followed.
+            Ok(Some(ShellValue::Text(separators)))
+                if separators.len() == 1 || separators.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) =>
+            {
+                draft.push_split(text, separators);
+            }
             Ok(Some(ShellValue::Text(separators))) if separators.is_empty() => {
                 if !text.is_empty() {
                     draft.push(text, false);

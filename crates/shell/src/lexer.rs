@@ -215,7 +215,8 @@ impl Iterator for Lexer {
         {
             return Some(token);
         }
-        if let Some(operator) = OPERATORS.iter().find(|operator| self.begins(operator)) {
+        let is_known = |operator: &&&str| self.kind.is_bash() || !matches!(**operator, ";&" | ";;&");
+        if let Some(operator) = OPERATORS.iter().filter(is_known).find(|operator| self.begins(operator)) {
             self.skip(operator.len());
             return Some(ShellToken::Operator(operator));
         }

@@ -19,6 +19,8 @@ type Parsed<T> = Result<T, usize>;
 pub(super) struct Parser {
     tokens: Peekable<Numbered>,
     kind: ShellKind,
+    /// Line of the end.
+    end: usize,
     depth: usize,
 }
 
@@ -38,7 +40,8 @@ impl Iterator for Numbered {
 
 impl Parser {
     pub(super) fn new(text: &str, line: usize, kind: ShellKind) -> Self {
-        Self { tokens: Numbered(Lexer::new(text, line, kind)).peekable(), kind, depth: 0 }
+        let end = line + text.matches('\n').count();
+        Self { tokens: Numbered(Lexer::new(text, line, kind)).peekable(), kind, end, depth: 0 }
     }
 
     /// True if a shell of this kind reads a text, which begins at `line`, beyond another line.
@@ -56,7 +59,7 @@ impl Parser {
     }
 
     fn line(&mut self) -> usize {
-        self.tokens.peek().map_or(0, |(_, line)| *line)
+        self.tokens.peek().map_or(self.end, |(_, line)| *line)
     }
 
     fn fail<T>(&mut self) -> Parsed<T> {

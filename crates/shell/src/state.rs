@@ -140,6 +140,8 @@ pub struct ShellState {
     /// The exit status of the last command.
     pub(super) status: Option<u8>,
     pub(super) options: ShellOptions,
+    /// Variables that `readonly` has closed.
+    pub(super) closed: BTreeSet<String>,
     /// Words of programs that may have changed files, and targets of redirections.
     pub(super) touched: BTreeSet<String>,
     /// What was printed, in a command substitution.
@@ -178,6 +180,7 @@ impl ShellState {
             fault: None,
             status: Some(0),
             options: ShellOptions::default(),
+            closed: BTreeSet::new(),
             touched: BTreeSet::new(),
             output: None,
             input: None,

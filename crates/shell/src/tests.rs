@@ -18,7 +18,7 @@ impl Surroundings for Nothing {
     }
 
     fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>> {
-        Some(Err(unknown(path)))
+        (!path.starts_with("/none")).then(|| Err(unknown(path)))
     }
 
     fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap> {
@@ -45,7 +45,7 @@ impl Surroundings for Nothing {
         None
     }
 
-    fn is_given(&mut self, _: &str) -> bool {
+    fn is_given(&mut self, _: &str, _: &(std::rc::Rc<str>, usize)) -> bool {
         false
     }
 
@@ -242,5 +242,42 @@ fn what_a_script_does_beyond_its_budget_is_unknown() {
     ] {
         let state = evaluate(ShellKind::Bash, &text);
         assert_eq!(value(&state, "A").is_ok(), is_known, "{}", text.get(..200).unwrap_or(&text));
+    }
+}
+
+#[test]
+fn a_script_is_read_as_its_shell_does() {
+    use ShellKind::{Bash, Busybox, Dash, PosixBash};
+    for (kind, text, expected) in [
+        (Dash, "[ a == a ] && A=1; B=1", Ok(None)),
+        (Dash, "A=$'x'", Ok(Some("$x"))),
+        (Dash, "A=$(echo -e x)", Ok(Some("-e x"))),
+        (Dash, "cd /none &> /dev/null && A=1", Ok(Some("1"))),
+        (Bash, "cd /none &> /dev/null && A=1", Ok(None)),
+        (Dash, "A=1; A+=2", Ok(Some("1"))),
+        (Dash, "A=1; B=(x)", Err((1, ScriptCause::OfBash))),
+        (Dash, "A=1\nf() {\n  cat <<< x\n}", Err((3, ScriptCause::OfBash))),
+        (Dash, "case x in x) A=1 ;& y) : ;; esac", Err((1, ScriptCause::OfBash))),
+        (Dash, "function f { A=1; }", Err((1, ScriptCause::OfBash))),
+        (Dash, "A=1; B=${A//1/2}", Err((1, ScriptCause::OfBash))),
+        (Dash, "set -euo pipefail; A=1", Err((1, ScriptCause::OfBash))),
+        (Dash, "export -f f; A=1", Err((1, ScriptCause::OfBash))),
+        (Busybox, "A=ab; A=${A//a/b}; [[ $A == b* ]] && A=$A${A:0:1}", Ok(Some("bbb"))),
+        (PosixBash, "L=(1 2); A=${L[1]}; exec > >(cat)", Ok(Some("2"))),
+        (PosixBash, ". /none/x || A=1; A=2", Ok(None)),
+        (Bash, "A=$'a\\tb'", Ok(Some("a\tb"))),
+        (Bash, "A=1\r\nB=2", Ok(Some("1\r"))),
+        (Bash, "if :; then\r\n  A=1\r\nfi\r\n", Err((4, ScriptCause::LineEnds))),
+        (Bash, "X=a:b::c; IFS=:; set -- $X; A=$#$4", Ok(Some("4c"))),
+        (Bash, "readonly A=1; A=2; A=3", Err((1, ScriptCause::Surroundings))),
+        (Bash, "set -u; A=1; B=$NONE; A=2", Err((1, ScriptCause::Surroundings))),
+        (Bash, "cd /none/x && A=1", Err((1, ScriptCause::Surroundings))),
+    ] {
+        let state = evaluate(kind, text);
+        let found = match state.fault.as_ref().filter(|_| state.fails()) {
+            Some(fault) if expected.is_err() => Err((fault.place.1, fault.cause)),
+            _ => Ok(value(&state, "A").unwrap_or_else(|gap| panic!("{text}: {gap}"))),
+        };
+        assert_eq!(found, expected.map(|value| value.map(str::to_owned)), "{kind:?} {text}");
     }
 }

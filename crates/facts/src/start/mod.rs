@@ -129,8 +129,7 @@ impl ImageStart {
             config: None,
         };
         image.settle(rootfs, config, &initial, started);
-        let changes = std::mem::take(&mut runner.changes);
-        image.assumed.extend(changes.into_iter().map(|change| format!("no file that is judged changes at {change}")));
+        image.assumed.extend(std::mem::take(&mut runner.assumed));
         image.assumed.extend(image.call.as_ref().and_then(|call| others(&runner, call)));
         let state = image.call.as_ref().map(|call| &call.state);
         image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));

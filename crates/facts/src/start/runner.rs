@@ -79,8 +79,8 @@ pub(super) struct Runner<'a> {
     /// The user of the current process.
     pub(super) user: Result<ContainerUser, Gap>,
     pub(super) started: Vec<Started>,
-    /// Commands before that may change files which are judged, each with its place.
-    pub(super) changes: BTreeSet<String>,
+    /// What is assumed of commands before, one sentence each.
+    pub(super) assumed: BTreeSet<String>,
     /// `e_machine` of the image's programs, if known.
     machine: Option<u16>,
     steps: usize,
@@ -94,7 +94,7 @@ impl<'a> Runner<'a> {
             "arm64" => Some(183),
             _ => None,
         });
-        Self { rootfs, user, started: Vec::new(), changes: BTreeSet::new(), machine, steps: STEPS, depth: 0 }
+        Self { rootfs, user, started: Vec::new(), assumed: BTreeSet::new(), machine, steps: STEPS, depth: 0 }
     }
 
     pub(super) fn gap(start: &Start<'_>, why: &str) -> ShellGap {
@@ -210,8 +210,9 @@ impl<'a> Runner<'a> {
             PythonTarget::Module(name) => name.as_bytes(),
             _ => b"",
         };
-        if let Some(named) = named.strip_suffix(b"\r") {
-            let fault = StartFault::of_return(&String::from_utf8_lossy(named), &start.place);
+        if named.ends_with(b"\r") {
+            let mut words = rest.iter().filter_map(|word| word.as_deref().ok()?.strip_suffix('\r'));
+            let fault = StartFault::of_return(words.next().unwrap_or_default(), &start.place);
             return Ok(Some(self.mark(Started::Nothing(Box::new(fault)))));
         }
         let process = self.process(state)?;

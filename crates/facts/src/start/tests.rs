@@ -457,6 +457,108 @@ fn what_is_the_matter_with_a_program_is_named() {
     }
 }
 
+/// The status of dpkg with the release of dash that Debian 12 has.
+const DASH: (&str, &str) = ("var/lib/dpkg/status", "Package: dash\nVersion: 0.5.12-2\n");
+
+#[test]
+fn a_script_that_its_shell_refuses_does_not_start() {
+    for (script, kind, message) in [
+        ("#!/bin/bash\r\npython3 a.py\r\n", "line-ends", "exec /e.sh: no such file or directory"),
+        (
+            "#!/usr/bin/env bash\r\n",
+            "line-ends",
+            "the image's command: /usr/bin/env: 'bash\\r': no such file or directory",
+        ),
+        ("#!/bin/bash\npython3 a.py\r\n", "line-ends", "/e.sh, line 2: a.py: no such file or directory"),
+        ("#!/bin/bash\nif :; then\r\n:\r\nfi\r\n", "line-ends", "/e.sh, line 5: syntax error"),
+        ("#!/bin/sh\nset -o pipefail\npython3 a.py\n", "shell", "/e.sh, line 2: set: Illegal option -o pipefail"),
+        ("#!/bin/sh\nA=1\nL=(a b)\npython3 a.py\n", "shell", "/e.sh, line 3: syntax error"),
+        ("#!/bin/sh\n[[ -n x ]] && python3 a.py\n", "shell", "/e.sh, line 2: [[: not found"),
+        ("#!/bin/sh\nset -e\nsource /x.sh\npython3 a.py\n", "shell", "/e.sh, line 3: source: not found"),
+        ("#!/bin/sh\nexec gosu none python3 a.py\n", "user", "/e.sh, line 2: gosu: unable to find user none"),
+    ] {
+        let files = [VENV, &[("e.sh", script), DASH]].concat();
+        let start = ImageStart::of(&image(&files), Some(&config(&[("PATH", "/usr/bin:/bin")], &["/e.sh"], &[])));
+        let fault = start.fault.unwrap_or_else(|| panic!("{script}: {:?}", start.gap));
+        assert_eq!((fault.kind.name(), &*fault.message), (kind, message), "{script}");
+    }
+}
+
+#[test]
+fn a_script_that_ends_with_an_error_starts_no_first_python() {
+    for (script, why) in [
+        ("cd /workspace && exec python3 a.py", "line 2: cd: /workspace does not exist"),
+        ("set -e\n. /opt/env.sh\npython3 a.py", "line 3: /opt/env.sh does not exist"),
+        ("echo usage\nexit 64", "line 3: the command fails, which ends the script"),
+        ("set -u\necho $IFACE\npython3 a.py", "line 3: IFACE is not set, which 'set -u' refuses"),
+        ("test -f /app/x && python3 a.py", "line 2: the command fails, which ends the script"),
+        ("set -e\n/check.sh\npython3 a.py", ""),
+    ] {
+        let script = format!("#!/bin/bash\n{script}\n");
+        let files = [VENV, &[("e.sh", &*script), ("check.sh", "#!/bin/sh\nexit 3\n")]].concat();
+        let found = called(&files, &config(&[("PATH", "/usr/bin:/bin")], &["/e.sh"], &[]));
+        let place = if why.is_empty() { "/check.sh, line 2: the command fails, which ends the script" } else { why };
+        assert!(found.starts_with("unknown: ") && found.ends_with(place), "{script}: {found}");
+    }
+}
+
+#[test]
+fn engines_refuse_users_and_folders() {
+    for (user, folder, kind, message) in [
+        ("ubuntu", "/app", "user", "unable to find user ubuntu: no matching entries in passwd file"),
+        ("user:hpc", "/app", "user", "unable to find group hpc: no matching entries in group file"),
+        ("user", "app", "directory", "Cwd must be an absolute path"),
+        ("user", "/app/env.py", "directory", "mkdir /app/env.py: not a directory"),
+    ] {
+        let config = ImageConfig {
+            user: user.to_owned(),
+            working_directory: folder.to_owned(),
+            ..config(&[("PATH", "/usr/bin")], &["python3"], &["a.py"])
+        };
+        let fault = ImageStart::of(&image(VENV), Some(&config)).fault.unwrap();
+        assert_eq!((fault.kind.name(), &*fault.message), (kind, message));
+    }
+}
+
+#[test]
+fn the_program_that_trains_is_judged_and_what_a_script_changes_is_assumed() {
+    let files = [
+        VENV,
+        TOOLS,
+        &[
+            ("app/train.py", "import torch\n"),
+            ("app/more.py", "import torch\n"),
+            ("app/load.py", "import x\n"),
+            ("usr/bin/pip", "#!/usr/bin/python3\nimport pip\n"),
+        ],
+    ]
+    .concat();
+    for (command, program, assumed) in [
+        ("python3 load.py; python3 train.py; python3 load.py", "/usr/bin/python3 /app/train.py", ""),
+        ("python3 load.py && exec python3 train.py", "/usr/bin/python3 /app/train.py", ""),
+        (
+            "python3 train.py; /opt/venv/bin/torchrun load.py",
+            "/opt/venv/bin/python /app/load.py",
+            "/app/train.py is not",
+        ),
+        ("python3 train.py; python3 more.py", "/usr/bin/python3 /app/more.py", "/app/train.py is not"),
+        ("pip install x; python3 train.py", "/usr/bin/python3 /app/train.py", "pip install x"),
+        (
+            "ln -sf /x.so /usr/lib/y.so; python3 train.py",
+            "/usr/bin/python3 /app/train.py",
+            "ln -sf /x.so /usr/lib/y.so",
+        ),
+        ("echo A=1 >> /etc/nccl.conf; python3 train.py", "/usr/bin/python3 /app/train.py", "> /etc/nccl.conf"),
+        ("mkdir -p /out; echo x > /out/log; python3 train.py", "/usr/bin/python3 /app/train.py", ""),
+        ("set -u; python3 train.py $MASTER_ADDR", "/usr/bin/python3 /app/train.py", "MASTER_ADDR, which"),
+    ] {
+        let config = config(&[("PATH", "/usr/bin:/bin")], &["bash", "-c", command], &[]);
+        assert_eq!(called(&files, &config), program, "{command}");
+        let all = ImageStart::of(&image(&files), Some(&config)).assumed.join("; ");
+        assert!(all.contains(assumed) && all.is_empty() == assumed.is_empty(), "{command}: {all}");
+    }
+}
+
 #[test]
 fn a_job_may_set_what_its_command_expands() {
     let called = |words: &[&str]| {

@@ -112,7 +112,7 @@ impl Surroundings for ScriptFiles<'_> {
         None
     }
 
-    fn is_given(&mut self, _: &str) -> bool {
+    fn is_given(&mut self, _: &str, _: &(std::rc::Rc<str>, usize)) -> bool {
         true
     }
 

@@ -44,6 +44,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     let gap = self.gap(call.line, &format!("only a shell can determine the value of {name}"));
                     state.doubt(&name, &gap);
                 }
+                if call.name == "readonly" {
+                    state.closed.insert(name.clone());
+                }
                 if exports {
                     state.mark_exported(&name);
                     if let Some(variable) = state.variables.get_mut(&name) {

@@ -182,6 +182,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
         is_appended: bool,
         line: usize,
     ) {
+        if state.closed.contains(name) {
+            self.refused = Some(self.fault(line, &format!("{name} is read-only"), ScriptCause::Surroundings));
+        }
         let value = if let [Piece::Array(words)] = word.pieces.as_slice() {
             self.array(state, words).map(ShellValue::List)
         } else {

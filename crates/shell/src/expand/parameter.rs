@@ -62,7 +62,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// A variable that must be set and is not.
     fn unset(&mut self, name: &str, why: &str, line: usize, draft: &mut WordDraft) {
         let why = format!("{name} is not set, {why}");
-        if !self.surroundings.is_given(name) {
+        let place = self.place(line);
+        if !self.surroundings.is_given(name, &place) {
             self.refused.get_or_insert(self.fault(line, &why, ScriptCause::Surroundings));
         }
         draft.fail(self.gap(line, &why));

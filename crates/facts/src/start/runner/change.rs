@@ -33,15 +33,19 @@ impl Runner<'_> {
         let path = |word: &str| ImagePath::from(directory.as_str()).join(word.as_bytes()).to_string();
         let changes = is_among(&name, CHANGERS) && rest.iter().any(|word| is_judged(&path(word)));
         if installs || is_ldconfig || changes {
-            self.changes.insert(format!("{place}: {}", conceal_words(&known).join(" ")));
+            self.assume_unchanged(place, &conceal_words(&known).join(" "));
         }
         installs
+    }
+
+    pub(super) fn assume_unchanged(&mut self, place: &str, command: &str) {
+        self.assumed.insert(format!("no file that is judged changes at {place}: {command}"));
     }
 
     /// Takes note of a file that a redirection writes.
     pub(super) fn note_written(&mut self, path: &str, place: &str) {
         if is_judged(path) {
-            self.changes.insert(format!("{place}: > {path}"));
+            self.assume_unchanged(place, &format!("> {path}"));
         }
     }
 }

@@ -114,6 +114,19 @@ impl StartFault {
         })
     }
 
+    /// The fault of a program that starts another one as a user whom the image does not have.
+    pub(super) fn of_user(program: &str, place: &str, user: &str) -> Self {
+        let message = format!("{place}: {program}: unable to find user {user}");
+        let cause = format!("/etc/passwd of the image has no user {user}");
+        Self { message, ..Self::new(FaultKind::User, program, None, cause) }
+    }
+
+    /// The fault of a script whose first line has the line end of Windows.
+    pub(super) fn of_first_line(called: &str, path: ImagePath) -> Self {
+        let cause = format!("a carriage return ends the first line of {path}, as Windows writes text files");
+        Self::new(FaultKind::LineEnds, called, Some(path), cause)
+    }
+
     /// The fault of a command whose last word has the line end of Windows.
     pub(super) fn of_return(program: &str, place: &str) -> Self {
         let fault = Self::new(FaultKind::LineEnds, program, script_of(place), cause(FaultKind::LineEnds));
@@ -311,7 +324,7 @@ fn unloadable(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &Shell
             return other_machine(runner, &real).map(|cause| fault(FaultKind::Machine, cause));
         }
         let text = runner.read(&path)?.ok()?;
-        let Some((program, argument)) = interpreter(&text) else {
+        let Some((program, _)) = interpreter(&text) else {
             // A program whose ELF header is not read has no text.
             let is_text = file.size == 0 || !text.contains('\0');
             let what = if file.size == 0 { "is empty" } else { "does not begin with #! and an interpreter" };
@@ -323,10 +336,8 @@ fn unloadable(runner: &Runner<'_>, called: &str, path: &ImagePath, state: &Shell
             path = next;
             continue;
         }
-        // env itself splits a string at a carriage return.
-        if has_return(program) || (has_return(argument) && !argument.starts_with("-S")) {
-            let cause = format!("a carriage return ends the first line of {path}, as Windows writes text files");
-            return Some(StartFault::new(FaultKind::LineEnds, called, Some(path), cause));
+        if has_return(program) {
+            return Some(StartFault::of_first_line(called, path));
         }
         let inner = of_path(runner, program, &next, state);
         let cause = format!("{path} begins with #!{}, and {}", printable(program), inner.cause);

@@ -6,7 +6,7 @@ use shell::{Field, ShellGap, ShellKind, ShellState};
 use super::super::arguments::{OptionTable, Words, known};
 use super::super::gap::in_shell;
 use super::super::user::ContainerUser;
-use super::{Outcome, Runner, Start};
+use super::{Outcome, Runner, Start, StartFault, Started};
 
 /// `PATH` of a login without a configuration (shadow, `login.defs`).
 const LOGIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
@@ -43,7 +43,7 @@ pub(super) fn change(
                 }
             }
             let child = state.child(ShellKind::Posix, "");
-            as_user(runner, &user, |runner| runner.rest(start, &child, words.rest()))
+            as_user(runner, start, state, &user, |runner| runner.rest(start, &child, words.rest()))
         }
         "sudo" | "doas" => sudo(runner, name, start, state, &mut words),
         _ => {
@@ -51,7 +51,7 @@ pub(super) fn change(
             words.skip_options(&OptionTable::Valued("-u -U"))?;
             let user = words.next().transpose()?.unwrap_or_default().to_owned();
             let mut child = state.child(ShellKind::Posix, "");
-            as_user(runner, &user, |runner| {
+            as_user(runner, start, state, &user, |runner| {
                 if matches!(name, "gosu" | "su-exec") {
                     child.export("HOME", home(runner));
                 }
@@ -61,9 +61,21 @@ pub(super) fn change(
     }
 }
 
-/// Runs something as a user.
-fn as_user(runner: &mut Runner<'_>, user: &str, run: impl FnOnce(&mut Runner<'_>) -> Outcome) -> Outcome {
+/// Runs something as a user. Without a program before that may add users, an unknown one ends the command.
+fn as_user(
+    runner: &mut Runner<'_>,
+    start: &Start<'_>,
+    state: &ShellState,
+    user: &str,
+    run: impl FnOnce(&mut Runner<'_>) -> Outcome,
+) -> Outcome {
+    let name = user.split(':').next().unwrap_or_default();
     let user = ContainerUser::find(runner.rootfs, user);
+    if user.id.is_none() && state.added.is_none() && !state.may_have_changed("/etc/passwd") {
+        let called = start.words.first().and_then(|word| word.as_deref().ok()).unwrap_or_default();
+        let fault = StartFault::of_user(called, &start.place, name);
+        return Ok(Some(runner.mark(Started::Nothing(Box::new(fault)))));
+    }
     let before = std::mem::replace(&mut runner.user, Ok(user));
     let outcome = run(runner);
     runner.user = before;
@@ -86,7 +98,7 @@ fn setpriv(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words
         }
     }
     let Some(user) = user else { return runner.rest(start, &child, words.rest()) };
-    as_user(runner, &user, |runner| {
+    as_user(runner, start, state, &user, |runner| {
         if resets {
             reset(runner, &mut child);
         }
@@ -137,7 +149,7 @@ fn su(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mu
     let user = user.unwrap_or_else(|| "root".to_owned());
     let shell = shell.unwrap_or_else(|| login_shell(runner, &user));
     let mut child = state.child(ShellKind::Posix, "");
-    as_user(runner, &user, |runner| {
+    as_user(runner, start, state, &user, |runner| {
         if is_login {
             reset(runner, &mut child);
             child.directory = home(runner);
@@ -187,7 +199,7 @@ fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellSta
             _ => {}
         }
     }
-    as_user(runner, &user, |runner| {
+    as_user(runner, start, state, &user, |runner| {
         if is_login {
             return Err(Runner::gap(start, "sudo -i starts a login shell"));
         }

@@ -58,7 +58,7 @@ pub(super) fn run(
     let folder = ImagePath::from(child.directory.clone()?.as_str()).join(place.as_bytes());
     let prefix = environment(runner, tool, (!is_outside).then_some(&folder), &child)?;
     if syncs && !is_outside && prefix.is_some() {
-        runner.changes.insert(format!("{}: uv run, which installs what uv.lock asks for", start.place));
+        runner.assume_unchanged(&start.place, "uv run, which installs what uv.lock asks for");
     }
     if let Some(prefix) = &prefix {
         let path = child.text("PATH").map(|path| format!("{prefix}/bin:{path}"));

@@ -3,7 +3,7 @@
 use model::ImagePath;
 use shell::{Field, ShellKind, ShellState};
 
-use super::{Outcome, Runner, Start, login};
+use super::{Outcome, Runner, Start, StartFault, Started, login};
 
 /// The interpreter of a script and its argument, which may be empty; `None` without a first line of this form.
 pub(super) fn interpreter(text: &str) -> Option<(&str, &str)> {
@@ -32,6 +32,13 @@ pub(super) fn run(
         // A shell runs a file without an interpreter itself.
         return login::file(runner, start, state, ShellKind::Posix, &shown, &text, rest);
     };
+    // env itself splits a string at a carriage return.
+    if let Some(word) = argument.strip_suffix('\r').filter(|word| !word.starts_with("-S")) {
+        let error = if word.starts_with('-') { "invalid option" } else { "no such file or directory" };
+        let message = format!("{}: {program}: '{word}\\r': {error}", start.place);
+        let fault = StartFault { message, ..StartFault::of_first_line(called, path.clone()) };
+        return Ok(Some(runner.mark(Started::Nothing(Box::new(fault)))));
+    }
     let base = program.rsplit('/').next().unwrap_or_default();
     let real = runner.rootfs.open(&ImagePath::from(program)).ok().map(|(real, _)| real);
     let is_shell = runner.shell_kind(base, real.as_ref()).is_some();

@@ -111,8 +111,12 @@ impl Surroundings for Runner<'_> {
         conda::stand_in(self, words, state)
     }
 
-    fn is_given(&mut self, name: &str) -> bool {
-        GIVEN.iter().any(|beginning| name.starts_with(beginning))
+    fn is_given(&mut self, name: &str, (file, line): &(Rc<str>, usize)) -> bool {
+        let is_given = GIVEN.iter().any(|beginning| name.starts_with(beginning));
+        if is_given {
+            self.assumed.insert(format!("the run sets {name}, which {file} needs at line {line}"));
+        }
+        is_given
     }
 
     fn write(&mut self, path: &str, (file, line): &(Rc<str>, usize)) {
