@@ -33,6 +33,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let name = call.name;
         let is_known = state.kind.is_bash() || (state.kind == ShellKind::Busybox && is_among(name, "source let"));
         if !is_known && is_among(name, OF_BASH) {
+            if name == "source" && state.kind == ShellKind::Posix {
+                self.lose(state, call.line, "only a shell can determine whether it has this command");
+            }
             return None;
         }
         let mut status = Some(0);
@@ -66,7 +69,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 status = self.change_directory(state, call);
                 if status == Some(1) {
                     let target = call.fields.last().and_then(|field| field.as_deref().ok()).unwrap_or_default();
-                    self.fail(state, call.line, &format!("cd: {target} does not exist"), ScriptCause::Surroundings);
+                    let message = format!("cd: {} does not exist", target.trim_end());
+                    self.fail(state, call.line, &message, ScriptCause::of_word(target));
                 }
             }
             "popd" => state.directory = Err(self.gap(call.line, "only a shell can determine what popd returns to")),
@@ -126,6 +130,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let message = match (call.name, words.as_slice()) {
             ("set", [.., before, "pipefail"]) if before.ends_with('o') && state.kind == ShellKind::Posix => {
                 self.fail(state, call.line, "set -o pipefail may not be an option", ScriptCause::Surroundings);
+                return Some(Flow::Exit);
+            }
+            ("set", [.., last]) if state.kind != ShellKind::Bash && last.starts_with('-') && last.ends_with('\r') => {
+                self.fail(state, call.line, "set: Illegal option", ScriptCause::LineEnds);
                 return Some(Flow::Exit);
             }
             _ if state.kind != ShellKind::Dash => return None,

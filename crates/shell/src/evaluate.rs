@@ -62,6 +62,8 @@ pub struct ProgramCall<'a> {
     pub place: (Rc<str>, usize),
     /// True if the program reads a script or a here-document from its standard input.
     pub has_input: bool,
+    /// True if it replaces the shell.
+    pub replaces: bool,
 }
 
 /// The files and programs around a script.
@@ -80,7 +82,7 @@ pub trait Surroundings {
     fn resolve(&mut self, path: &str) -> Result<String, ShellGap>;
     /// A script with the effect of a command that would otherwise be too hard to follow.
     fn stand_in(&mut self, words: &[Field], state: &ShellState) -> Option<Result<String, ShellGap>>;
-    /// True if a run ordinarily sets a variable that must be set at this place and is not.
+    /// True if a run ordinarily sets a variable, or mounts a folder at an absolute path, that this place needs.
     fn is_given(&mut self, name: &str, place: &(Rc<str>, usize)) -> bool;
     /// Takes note of an absolute path that a redirection at this place writes.
     fn write(&mut self, path: &str, place: &(Rc<str>, usize));
@@ -157,10 +159,14 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         let mut ends = std::mem::take(&mut self.ended);
         ends.push((std::mem::replace(&mut state.started, Ok(None)), state.fails()));
         // `prepare && exec train`: what happens where the first one fails is of no interest.
+        let is_missing =
+            |started: &Result<Option<StartMark>, _>| matches!(started, Ok(Some(StartMark { fails: true, .. })));
         let succeeds =
             |(started, fails): &(_, bool)| !fails && matches!(started, Ok(Some(StartMark { fails: false, .. })));
         if ends.iter().any(succeeds) {
             ends.retain(|(started, fails)| !fails || started.is_err());
+        } else if ends.iter().any(|(started, _)| is_missing(started)) {
+            ends.retain(|(started, fails)| !fails || started.is_err() || is_missing(started));
         }
         let started = ends.into_iter().map(|(started, _)| started).rev();
         state.started = started.reduce(|one, two| merge::started(one, two, &gap)).unwrap_or(Ok(None));

@@ -58,6 +58,13 @@ pub enum ScriptCause {
     Surroundings,
 }
 
+impl ScriptCause {
+    /// What is the matter with a word that names nothing.
+    pub(super) fn of_word(word: &str) -> Self {
+        if word.ends_with('\r') { Self::LineEnds } else { Self::Surroundings }
+    }
+}
+
 /// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellValue {
@@ -232,8 +239,12 @@ impl ShellState {
 
     /// True if a command before may have changed what a path leads to.
     pub fn may_have_changed(&self, path: &str) -> bool {
-        let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        self.touched.iter().any(|touched| touched == path || is_below(path, touched) || is_below(touched, path))
+        self.may_have_moved(path) || self.touched.iter().any(|touched| is_below(touched, path))
+    }
+
+    /// True if a command before may have changed a path, or a folder above it.
+    pub(super) fn may_have_moved(&self, path: &str) -> bool {
+        self.touched.iter().any(|touched| touched == path || is_below(path, touched))
     }
 
     /// The mark of a program that could not be started.
@@ -333,7 +344,8 @@ impl ShellState {
             Err(unknown) => unknown.prefix.len() + unknown.gap.why.len(),
         };
         let arguments = self.arguments.as_deref().unwrap_or_default();
-        let entries = self.variables.len() + self.functions.len() + self.touched.len() + arguments.len();
+        let entries =
+            self.variables.len() + self.functions.len() + self.touched.len() + self.closed.len() + arguments.len();
         let variables = self.variables.iter().map(|(name, variable)| name.len() + of_variable(variable));
         let touched = self.touched.iter().map(String::len);
         let output = self.output.as_ref().and_then(|output| output.as_ref().ok()).map_or(0, String::len);
@@ -359,6 +371,10 @@ impl ShellState {
             self.output = Some(Err(ShellGap::new(format!("a command prints more than {LONGEST} bytes"))));
         }
     }
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ impl ImageStart {
         let words = words(config);
         let platform = config.and_then(|config| config.platform.as_ref());
         let mut runner = Runner::new(rootfs, initial.user.clone(), platform);
+        runner.is_of_job = chosen.is_some();
         let mut shell = initial.shell();
         let fields = match chosen {
             Some(Ok(command)) if command.is_of_job => job::fields(command, &words, &mut shell),
@@ -87,7 +88,7 @@ impl ImageStart {
             Some(Ok(command)) => &*command.from,
             _ => "the image's command",
         };
-        let start = Start { words: &fields, has_input: false, place: place.to_owned() };
+        let start = Start { words: &fields, has_input: false, replaces: false, place: place.to_owned() };
         let refused = config.and_then(|config| of_config(&runner, config, &initial.directory));
         let refused = refused.or_else(|| of_command(&runner, fields.first(), &shell));
         let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {

@@ -13,6 +13,7 @@ mod script;
 mod surroundings;
 mod wrapped;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use model::{Gap, ImagePath, Platform, is_among};
@@ -52,6 +53,8 @@ pub(super) fn path_cost(state: &ShellState) -> usize {
 pub(super) struct Start<'w> {
     pub(super) words: &'w [Field],
     pub(super) has_input: bool,
+    /// True if it replaces the shell of a script.
+    pub(super) replaces: bool,
     /// Where the command is written, for messages.
     pub(super) place: String,
 }
@@ -81,6 +84,10 @@ pub(super) struct Runner<'a> {
     pub(super) started: Vec<Started>,
     /// What is assumed of commands before, one sentence each.
     pub(super) assumed: BTreeSet<String>,
+    /// True for the command of a job, which mounts folders that the image does not have.
+    pub(super) is_of_job: bool,
+    /// True if `sh` is a known release of dash, once that was looked up.
+    is_dash: OnceCell<bool>,
     /// `e_machine` of the image's programs, if known.
     machine: Option<u16>,
     steps: usize,
@@ -94,7 +101,17 @@ impl<'a> Runner<'a> {
             "arm64" => Some(183),
             _ => None,
         });
-        Self { rootfs, user, started: Vec::new(), assumed: BTreeSet::new(), machine, steps: STEPS, depth: 0 }
+        Self {
+            rootfs,
+            user,
+            started: Vec::new(),
+            assumed: BTreeSet::new(),
+            is_of_job: false,
+            is_dash: OnceCell::new(),
+            machine,
+            steps: STEPS,
+            depth: 0,
+        }
     }
 
     pub(super) fn gap(start: &Start<'_>, why: &str) -> ShellGap {
@@ -177,7 +194,7 @@ impl<'a> Runner<'a> {
         if words.is_empty() {
             return Ok(None);
         }
-        self.start(&Start { words, has_input: start.has_input, place: start.place.clone() }, state)
+        self.start(&Start { words, ..start.clone() }, state)
     }
 
     /// A Python with its arguments.
@@ -251,7 +268,12 @@ impl<'a> Runner<'a> {
             Started::Shell(_) | Started::Program(..) => 3,
             Started::Python(_) => 4,
         };
-        let weight = if let Started::Python(call) = &started { self.weight(call) } else { 0 };
+        let weight = match &started {
+            Started::Python(call) => self.weight(call),
+            // What comes before a script's end in an error, such as a Python, prepares.
+            Started::Nothing(_) | Started::Ended(_) => 1,
+            Started::Shell(_) | Started::Program(..) => 0,
+        };
         let fails = matches!(started, Started::Nothing(_) | Started::Ended(_));
         let is_same = |other: &Started| match (other, &started) {
             // The same program that fails in several branches.
@@ -282,12 +304,16 @@ impl<'a> Runner<'a> {
         for source in sources {
             evaluator.run(shell, source);
         }
-        let is_idle = |mark: Option<StartMark>| mark.is_none_or(|mark| mark.rank <= 1 && !mark.fails);
         if shell.fails()
             && let (Ok(mark), Some(fault)) = (&shell.started, &shell.fault)
-            && is_idle(*mark)
         {
             let started = StartFault::of_script(fault).map(|fault| Started::Nothing(Box::new(fault)));
+            // What a script that cannot work starts first prepares the training.
+            let is_first =
+                |mark: &StartMark| mark.rank <= 1 || (started.is_some() && mark.rank == 4 && mark.weight < 2);
+            if mark.is_some_and(|mark| mark.fails || !is_first(&mark)) {
+                return shell.started.clone();
+            }
             return Ok(Some(self.mark(started.unwrap_or_else(|| {
                 let (file, line) = &fault.place;
                 Started::Ended(ShellGap::new(format!("{file}, line {line}: {}", fault.message)).settled_by(SETTLE))
@@ -309,7 +335,9 @@ impl<'a> Runner<'a> {
         let Some(doubt) = self.doubt(&fault, state) else {
             return Ok(Some(self.mark(Started::Nothing(Box::new(fault.of_shell(&start.place))))));
         };
-        let is_settled = !fault.is_of_launcher() || matches!(state.started, Ok(Some(_)));
+        let is_idle = is_idle(&ImagePath::from(fault.program.as_str()));
+        let helps = !fault.is_of_launcher() && (is_idle || !start.replaces);
+        let is_settled = helps || (matches!(state.started, Ok(Some(_))) && !start.replaces);
         if is_settled { Ok(None) } else { Err(Self::gap(start, &format!("{}, and {}", fault.cause, doubt.why))) }
     }
 

@@ -475,6 +475,13 @@ fn a_script_that_its_shell_refuses_does_not_start() {
         ("#!/bin/sh\nA=1\nL=(a b)\npython3 a.py\n", "shell", "/e.sh, line 3: syntax error"),
         ("#!/bin/sh\n[[ -n x ]] && python3 a.py\n", "shell", "/e.sh, line 2: [[: not found"),
         ("#!/bin/sh\nset -e\nsource /x.sh\npython3 a.py\n", "shell", "/e.sh, line 3: source: not found"),
+        (
+            "#!/bin/sh\npython3 a.py\nexec tini-none -- python3 a.py\n",
+            "not-in-path",
+            "/e.sh, line 3: tini-none: not found",
+        ),
+        ("#!/bin/sh\npython3 a.py && exec none a\n", "not-in-path", "/e.sh, line 2: none: not found"),
+        ("#!/bin/sh\npython3 - <<E\n1\nE\nL=(a)\npython3 a.py\n", "shell", "/e.sh, line 5: syntax error"),
         ("#!/bin/sh\nexec gosu none python3 a.py\n", "user", "/e.sh, line 2: gosu: unable to find user none"),
     ] {
         let files = [VENV, &[("e.sh", script), DASH]].concat();
@@ -575,6 +582,7 @@ fn a_job_may_set_what_its_command_expands() {
     };
     assert_eq!(called(&["torchrun", "--nnodes=${N}", "a.py"]), "/opt/venv/bin/python /w/a.py");
     assert_eq!(called(&["python3", "a.py"]), "/usr/bin/python3 /w/a.py");
+    assert_eq!(called(&["bash", "-c", "cd /fsx/job && exec python3 a.py"]), "/usr/bin/python3 /fsx/job/a.py");
     assert_eq!(
         called(&["bash", "-c", "cd /app; torchrun --nnodes $N --x=${SLURM_Y} a.py"]),
         "/opt/venv/bin/python /app/a.py"

@@ -75,7 +75,8 @@ mod tests {
         const CHANGE: &[u8] = b"import sys\nsys.path.insert(0, '/x')\n";
         for (path, text, is_kept) in [
             ("app/train.py", CHANGE, true),
-            ("app/train.py", b"import torch\n", false),
+            ("app/train.py", b"import torch\n", true),
+            ("app/train.py", b"import os\n", false),
             ("app/train.pex/__main__.py", CHANGE, true),
             ("app/torch.py", b"x = 1\n", true),
             ("app/a/b/c/train.py", CHANGE, false),

@@ -32,6 +32,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             Ok(Some(FileKind::Directory)) => {}
             // The script has made it.
             Err(_) if state.touched.contains(&path) => {}
+            Ok(None) if self.surroundings.is_given(&path, &at) => {}
             Ok(_) => return Some(1),
             Err(gap) => {
                 state.directory = Err(gap);

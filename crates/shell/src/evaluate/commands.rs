@@ -2,7 +2,7 @@
 
 use super::super::builtin::BuiltinCall;
 use super::super::gap::ShellGap;
-use super::super::state::{Field, ScriptCause, ShellKind, ShellState, counted};
+use super::super::state::{Field, ScriptCause, ShellKind, ShellState, StartMark, counted};
 use super::super::syntax::Redirected;
 use super::super::word::{Word, is_among};
 use super::nested::restore;
@@ -170,7 +170,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             self.captured_program(state, name, fields, line);
         } else {
             self.spend_on(state);
-            let call = ProgramCall { words: fields, place: self.place(line), has_input };
+            let call = ProgramCall { words: fields, place: self.place(line), has_input, replaces };
             match self.surroundings.run(&call, state) {
                 Ok(None) => {}
                 Ok(Some(mark)) => {
@@ -178,7 +178,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     fails = mark.fails;
                     // A program that only helps the script counts less than one that fails.
                     let own = (mark.rank.max(u8::from(fails)), mark.weight);
-                    if (replaces && !fails) || before.is_none_or(|before| (before.rank, before.weight) <= own) {
+                    let counts = |before: StartMark| match replaces {
+                        true => !fails || before.weight <= mark.weight,
+                        false => (before.rank, before.weight) <= own,
+                    };
+                    if before.is_none_or(counts) {
                         state.started = Ok(Some(mark));
                     }
                 }
@@ -200,6 +204,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
 
     /// True for a program after which another one may exist, or be executable.
     fn may_add_programs(&mut self, state: &ShellState, name: &str, fields: &[Field]) -> bool {
+        // A Python that installs nothing only computes.
+        if is_among(name, "python python3 torchrun") {
+            return fields.iter().flatten().any(|word| matches!(word.as_str(), "pip" | "setup.py" | "install"));
+        }
         if name != "chmod" {
             return !is_among(name, HARMLESS) && !is_among(name, DEPENDABLE);
         }

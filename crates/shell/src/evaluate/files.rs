@@ -8,10 +8,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// What an absolute path leads to, unless the script may have changed it.
     pub(crate) fn kind(&mut self, state: &ShellState, path: &str, line: usize) -> Result<Option<FileKind>, ShellGap> {
         self.spend_on_list(state.touched.len());
-        if Self::is_touched(state, path) {
+        let kind = self.surroundings.kind(path);
+        // What changes in a folder leaves it one.
+        let is_kept = kind == Ok(Some(FileKind::Directory)) && !state.may_have_moved(path);
+        if Self::is_touched(state, path) && !is_kept {
             return Err(self.gap(line, &format!("a command before may have changed {path}")));
         }
-        self.surroundings.kind(path)
+        kind
     }
 
     pub(crate) fn names(&mut self, state: &ShellState, folder: &str, line: usize) -> Result<Vec<String>, ShellGap> {

@@ -98,7 +98,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
             None => {
                 // A file that a run mounts may well name folders and functions.
                 state.added = Some(self.gap(call.line, &format!("{path} is read, which does not exist in the image")));
-                self.fail(state, call.line, &format!("{path} does not exist"), ScriptCause::Surroundings);
+                self.fail(
+                    state,
+                    call.line,
+                    &format!("{} does not exist", path.trim_end()),
+                    ScriptCause::of_word(&path),
+                );
                 // POSIX: a shell that is not interactive ends where a file to be read does not exist.
                 let ends = state.kind != ShellKind::Bash;
                 if ends { Flow::Exit } else { Flow::Next }

@@ -1,12 +1,12 @@
 //! Programs that start a command as another user.
 
-use model::ImagePath;
+use model::{Gap, ImagePath};
 use shell::{Field, ShellGap, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
 use super::super::gap::in_shell;
 use super::super::user::ContainerUser;
-use super::{Outcome, Runner, Start, StartFault, Started};
+use super::{Outcome, Runner, SETTLE, Start, StartFault, Started};
 
 /// `PATH` of a login without a configuration (shadow, `login.defs`).
 const LOGIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
@@ -76,7 +76,9 @@ fn as_user(
         let fault = StartFault::of_user(called, &start.place, name);
         return Ok(Some(runner.mark(Started::Nothing(Box::new(fault)))));
     }
-    let before = std::mem::replace(&mut runner.user, Ok(user));
+    let added = || Gap::new(format!("{}: a command before may add user {name}", start.place)).settled_by(SETTLE);
+    let user = if user.id.is_some() { Ok(user) } else { Err(added()) };
+    let before = std::mem::replace(&mut runner.user, user);
     let outcome = run(runner);
     runner.user = before;
     outcome

@@ -43,21 +43,12 @@ impl Runner<'_> {
             ("bash" | "rbash", _) => Some(ShellKind::Bash),
             ("sh", b"bash") => Some(ShellKind::PosixBash),
             ("sh" | "ash", b"busybox" | b"busybox.static") => Some(ShellKind::Busybox),
-            ("sh" | "dash" | "ash", b"dash") if self.is_known_dash() => Some(ShellKind::Dash),
+            ("sh" | "dash" | "ash", b"dash") if *self.is_dash.get_or_init(|| is_known_dash(self.rootfs)) => {
+                Some(ShellKind::Dash)
+            }
             ("sh" | "dash" | "ash" | "busybox", _) => Some(ShellKind::Posix),
             _ => None,
         }
-    }
-
-    /// True for a release of dash that refuses what bash alone knows. Later ones may have `set -o pipefail`.
-    fn is_known_dash(&self) -> bool {
-        let versions = dpkg_versions(self.rootfs);
-        let Some(version) = versions.get("dash") else { return false };
-        let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse::<u32>().ok());
-        let (Some(Some(0)), Some(Some(5)), Some(Some(patch))) = (numbers.next(), numbers.next(), numbers.next()) else {
-            return false;
-        };
-        patch < 13
     }
 
     pub(super) fn may_execute(&self, path: &ImagePath) -> Result<bool, ShellGap> {
@@ -90,6 +81,15 @@ impl Runner<'_> {
             Fact::Unknown(gap) => Some(Err(in_shell(gap.settled_by(SETTLE)))),
         }
     }
+}
+
+/// True for a release of dash that refuses what bash alone knows. Later ones may have `set -o pipefail`.
+fn is_known_dash(rootfs: &RootFs) -> bool {
+    let versions = dpkg_versions(rootfs);
+    let Some(version) = versions.get("dash") else { return false };
+    let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse::<u32>().ok());
+    let numbers = [numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten()];
+    matches!(numbers, [Some(0), Some(5), Some(patch)] if patch < 13)
 }
 
 /// True for a program that a user may execute. An unknown user may execute what anyone may.

@@ -18,7 +18,7 @@ const OF_SHELLS: &str = "command builtin type source let local declare typeset s
 const OF_DASH: &str = "command type alias unalias kill times fc jobs bg fg ulimit umask getopts hash wait exec eval test [ \
     chdir local";
 
-/// Variables that schedulers and launchers of jobs set, by their beginnings.
+/// Variables that schedulers, launchers and users of jobs set, by their beginnings.
 const GIVEN: &[&str] = &[
     "MASTER_",
     "RANK",
@@ -39,6 +39,9 @@ const GIVEN: &[&str] = &[
     "KUBERNETES_",
     "HOST",
     "USER",
+    "WANDB_",
+    "HF_",
+    "AWS_",
 ];
 
 impl Surroundings for Runner<'_> {
@@ -112,9 +115,16 @@ impl Surroundings for Runner<'_> {
     }
 
     fn is_given(&mut self, name: &str, (file, line): &(Rc<str>, usize)) -> bool {
-        let is_given = GIVEN.iter().any(|beginning| name.starts_with(beginning));
+        let is_folder = name.starts_with('/');
+        let is_secret = name.ends_with("_TOKEN") || name.ends_with("_KEY");
+        let is_given = if is_folder {
+            self.is_of_job
+        } else {
+            is_secret || GIVEN.iter().any(|beginning| name.starts_with(beginning))
+        };
         if is_given {
-            self.assumed.insert(format!("the run sets {name}, which {file} needs at line {line}"));
+            let does = if is_folder { "mounts" } else { "sets" };
+            self.assumed.insert(format!("the run {does} {name}, which {file} needs at line {line}"));
         }
         is_given
     }
@@ -140,7 +150,8 @@ impl Surroundings for Runner<'_> {
         {
             return Ok(None);
         }
-        self.start(&Start { words: call.words, has_input: call.has_input, place }, state)
+        let start = Start { words: call.words, has_input: call.has_input, replaces: call.replaces, place };
+        self.start(&start, state)
     }
 }
 
