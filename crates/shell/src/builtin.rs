@@ -7,8 +7,10 @@ mod options;
 mod print;
 
 use super::evaluate::{Evaluator, Flow, Surroundings};
+use super::fault::ScriptCause;
 use super::gap::ShellGap;
-use super::state::{Field, ScriptCause, ShellKind, ShellState};
+use super::kind::ShellKind;
+use super::state::{Field, ShellState};
 use super::word::{Word, is_among, name_length};
 
 /// Commands that change nothing which is read here, and succeed.

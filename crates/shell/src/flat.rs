@@ -1,7 +1,7 @@
 //! Simple commands of a script, in its order and without what controls them.
 
+use super::kind::ShellKind;
 use super::lexer::{Lexer, ShellToken};
-use super::state::ShellKind;
 use super::word::Word;
 
 /// A simple command and its here-document.

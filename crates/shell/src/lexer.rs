@@ -3,7 +3,7 @@
 mod expansion;
 mod words;
 
-use super::state::ShellKind;
+use super::kind::ShellKind;
 use super::word::{Piece, Word};
 
 /// Depth of words in words (`${A:-${B:-x}}`) that are parsed.

@@ -9,8 +9,10 @@ mod builtin;
 mod condition;
 mod evaluate;
 mod expand;
+mod fault;
 mod flat;
 mod gap;
+mod kind;
 mod lexer;
 mod merge;
 mod parse;
@@ -20,11 +22,11 @@ mod syntax;
 mod word;
 
 pub use evaluate::{Evaluator, FileKind, ProgramCall, ShellSource, Surroundings};
+pub use fault::{ScriptCause, ScriptFault};
 pub use flat::{FlatCommand, commands};
 pub use gap::ShellGap;
-pub use state::{
-    Field, ScriptCause, ScriptFault, ShellKind, ShellState, ShellValue, ShellVariable, StartMark, UnknownField,
-};
+pub use kind::ShellKind;
+pub use state::{Field, ShellState, ShellValue, ShellVariable, StartMark, UnknownField};
 pub use word::{Parameter, ParameterForm, Piece, Word, name_length};
 
 #[cfg(test)]

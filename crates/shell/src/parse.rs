@@ -4,8 +4,8 @@ mod compound;
 
 use std::iter::Peekable;
 
+use super::kind::ShellKind;
 use super::lexer::{Lexer, Redirection, ShellToken};
-use super::state::ShellKind;
 use super::syntax::{AndOr, CommandList, Construct, Pipeline, Redirected};
 use super::word::{Word, name_length};
 

@@ -3,67 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::fault::ScriptFault;
 use super::gap::ShellGap;
+use super::kind::ShellKind;
 use super::syntax::Redirected;
 
 /// Length of a value in bytes from which on it is unknown.
 const LONGEST: usize = 1 << 16;
-
-/// The program that reads a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShellKind {
-    /// bash.
-    Bash,
-    /// bash under the name `sh`, with which it follows POSIX where the two differ.
-    PosixBash,
-    /// dash.
-    Dash,
-    /// The shell of busybox, which has some of bash's extensions.
-    Busybox,
-    /// Any other, without bash's extensions.
-    Posix,
-}
-
-impl ShellKind {
-    /// True for bash under either name.
-    pub const fn is_bash(self) -> bool {
-        matches!(self, Self::Bash | Self::PosixBash)
-    }
-
-    /// True for a shell with `[[`, `function`, `source`, `&>`, `$'…'`, `${NAME//…}` and `${NAME:…}`.
-    pub(super) const fn is_like_bash(self) -> bool {
-        self.is_bash() || matches!(self, Self::Busybox)
-    }
-}
-
-/// Why a script ends with an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptFault {
-    /// File and line of the command that fails.
-    pub place: (Rc<str>, usize),
-    /// What the shell says of it.
-    pub message: String,
-    /// What is the matter.
-    pub cause: ScriptCause,
-}
-
-/// What is the matter with a script that ends with an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScriptCause {
-    /// It is written for bash, and dash reads it.
-    OfBash,
-    /// A carriage return ends its lines, as Windows writes them.
-    LineEnds,
-    /// A condition, a file or a variable that a run may provide.
-    Surroundings,
-}
-
-impl ScriptCause {
-    /// What is the matter with a word that names nothing.
-    pub(super) fn of_word(word: &str) -> Self {
-        if word.ends_with('\r') { Self::LineEnds } else { Self::Surroundings }
-    }
-}
 
 /// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,8 +22,6 @@ pub(super) use produce::produce;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 
-use std::collections::BTreeSet;
-
 use model::{Gap, ImageConfig, ImagePath, conceal_words, is_among};
 use rootfs::RootFs;
 use shell::Field;
@@ -131,7 +129,7 @@ impl ImageStart {
         };
         image.settle(rootfs, config, &initial, started);
         image.assumed.extend(std::mem::take(&mut runner.assumed));
-        image.assumed.extend(image.call.as_ref().and_then(|call| others(&runner, call)));
+        image.assumed.extend(image.call.as_ref().and_then(|call| runner.others(call)));
         let state = image.call.as_ref().map(|call| &call.state);
         image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
         image
@@ -207,24 +205,6 @@ impl ImageStart {
             },
         }
     }
-}
-
-/// The programs that a command starts in turn beside the one that is judged, and that may train as well.
-fn others(runner: &Runner<'_>, judged: &PythonCall) -> Option<String> {
-    let shown = |call: &PythonCall| match &call.target {
-        PythonTarget::Script(path) => path.to_string(),
-        PythonTarget::Module(name) => format!("-m {name}"),
-        PythonTarget::Unstated | PythonTarget::Command(_) | PythonTarget::Code => String::new(),
-    };
-    let weight = runner.weight(judged);
-    let calls = runner.started.iter().filter_map(|started| match started {
-        Started::Python(call) if weight > 0 && runner.weight(call) == weight => Some(shown(call)),
-        _ => None,
-    });
-    let judged = shown(judged);
-    let others: BTreeSet<String> = calls.filter(|other| *other != judged).collect();
-    let others = others.into_iter().collect::<Vec<_>>().join(" and ");
-    (!others.is_empty()).then(|| format!("{judged} is what trains, and {others} is not"))
 }
 
 /// The words of the command.

@@ -7,8 +7,10 @@ mod fault;
 mod identity;
 mod login;
 mod lookup;
+mod mark;
 mod near;
 mod project;
+mod refused;
 mod script;
 mod surroundings;
 mod wrapped;
@@ -29,9 +31,10 @@ use super::user::ContainerUser;
 
 use fault::FaultKind;
 pub(in super::super) use fault::StartFault;
-pub(super) use fault::{of_command, of_config};
+pub(super) use fault::of_command;
 use lookup::base_is_python;
 pub(super) use lookup::{is_python, may_execute};
+pub(super) use refused::of_config;
 use surroundings::{is_of_runtime, of_machine};
 
 /// Advice on a command that cannot be followed.
@@ -258,44 +261,6 @@ impl<'a> Runner<'a> {
     /// What a program inherits.
     pub(super) fn process(&self, state: &ShellState) -> Result<ProcessState, ShellGap> {
         ProcessState::inherited(self.rootfs, state, &self.user)
-    }
-
-    pub(super) fn mark(&mut self, started: Started) -> StartMark {
-        let rank = match &started {
-            Started::Nothing(fault) if fault.is_of_launcher() => 2,
-            Started::Nothing(_) | Started::Ended(_) => 0,
-            Started::Program(path, _) if is_idle(path) => 1,
-            Started::Shell(_) | Started::Program(..) => 3,
-            Started::Python(_) => 4,
-        };
-        let weight = match &started {
-            Started::Python(call) => self.weight(call),
-            // What comes before a script's end in an error, such as a Python, prepares.
-            Started::Nothing(_) | Started::Ended(_) => 1,
-            Started::Shell(_) | Started::Program(..) => 0,
-        };
-        let fails = matches!(started, Started::Nothing(_) | Started::Ended(_));
-        let is_same = |other: &Started| match (other, &started) {
-            // The same program that fails in several branches.
-            (Started::Nothing(one), Started::Nothing(two)) => one.program == two.program && one.cause == two.cause,
-            (one, two) => one == two,
-        };
-        let index = self.started.iter().position(is_same).unwrap_or_else(|| {
-            self.started.push(started);
-            self.started.len() - 1
-        });
-        StartMark { rank, weight, fails, index }
-    }
-
-    /// How likely a Python trains, among those that one script starts.
-    pub(super) fn weight(&self, call: &PythonCall) -> u8 {
-        let has_torch = |script| self.read(script).is_some_and(|text| text.is_ok_and(|text| text.contains("torch")));
-        match &call.target {
-            _ if call.launcher.is_some() => 2,
-            PythonTarget::Script(script) => 1 + u8::from(has_torch(script)),
-            PythonTarget::Module(_) => 1,
-            PythonTarget::Unstated | PythonTarget::Command(_) | PythonTarget::Code => 0,
-        }
     }
 
     /// Follows a script in a shell.

@@ -2,7 +2,8 @@
 
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::gap::ShellGap;
-use super::super::state::{ShellKind, ShellState};
+use super::super::kind::ShellKind;
+use super::super::state::ShellState;
 use super::BuiltinCall;
 
 impl<S: Surroundings> Evaluator<'_, S> {

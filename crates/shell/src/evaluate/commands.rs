@@ -1,8 +1,10 @@
 //! Simple commands: by their names, functions, commands of the shell, and programs.
 
 use super::super::builtin::BuiltinCall;
+use super::super::fault::ScriptCause;
 use super::super::gap::ShellGap;
-use super::super::state::{Field, ScriptCause, ShellKind, ShellState, StartMark, counted};
+use super::super::kind::ShellKind;
+use super::super::state::{Field, ShellState, StartMark, counted};
 use super::super::syntax::Redirected;
 use super::super::word::{Word, is_among};
 use super::nested::restore;
@@ -178,9 +180,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     fails = mark.fails;
                     // A program that only helps the script counts less than one that fails.
                     let own = (mark.rank.max(u8::from(fails)), mark.weight);
-                    let counts = |before: StartMark| match replaces {
-                        true => !fails || before.weight <= mark.weight,
-                        false => (before.rank, before.weight) <= own,
+                    let counts = |before: StartMark| {
+                        if replaces {
+                            !fails || before.weight <= mark.weight
+                        } else {
+                            (before.rank, before.weight) <= own
+                        }
                     };
                     if before.is_none_or(counts) {
                         state.started = Ok(Some(mark));

@@ -1,8 +1,10 @@
 //! What a command runs in turn: functions, files, texts and command substitutions; and what it assigns.
 
 use super::super::builtin::BuiltinCall;
+use super::super::fault::ScriptCause;
 use super::super::gap::ShellGap;
-use super::super::state::{ScriptCause, ShellKind, ShellState, ShellValue, ShellVariable, counted};
+use super::super::kind::ShellKind;
+use super::super::state::{ShellState, ShellValue, ShellVariable, counted};
 use super::super::word::{Piece, Word, name_length};
 use super::{Evaluator, FileKind, Flow, Frame, Surroundings};
 

@@ -1,8 +1,10 @@
 //! Parameters: their values, and what stands in for a missing one (POSIX, "Parameter Expansion").
 
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::fault::ScriptCause;
 use super::super::gap::ShellGap;
-use super::super::state::{ScriptCause, ShellKind, ShellState, ShellValue, UnknownField};
+use super::super::kind::ShellKind;
+use super::super::state::{ShellState, ShellValue, UnknownField};
 use super::super::word::{Parameter, ParameterForm, Word, is_among};
 use super::{Expanded, WORD, WordDraft};
 

@@ -2,9 +2,11 @@
 //! Expansion").
 
 use super::super::evaluate::{Evaluator, Surroundings};
+use super::super::fault::ScriptCause;
 use super::super::gap::ShellGap;
+use super::super::kind::ShellKind;
 use super::super::pattern::{Pattern, matches};
-use super::super::state::{Field, ScriptCause, ShellKind, ShellState};
+use super::super::state::{Field, ShellState};
 use super::super::word::{Parameter, ParameterForm, Word};
 use super::Expanded;
 

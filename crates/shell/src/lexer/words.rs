@@ -1,6 +1,6 @@
 //! Words and their quotes (POSIX, "Quoting").
 
-use super::super::state::ShellKind;
+use super::super::kind::ShellKind;
 use super::super::word::{Piece, Word, name_length};
 use super::Lexer;
 
