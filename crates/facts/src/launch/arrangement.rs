@@ -35,9 +35,7 @@ impl Facts {
         }
         self
     }
-}
 
-impl Facts {
     /// The facts about containers of a launch file whose image is not read: what the file gives them, and the variables that
     /// it sets.
     pub fn of_containers(file: &LaunchFile, containers: &[LaunchContainer], options: &[Setting]) -> Self {
@@ -99,10 +97,13 @@ struct Inserter<'a> {
 }
 
 impl Inserter<'_> {
+    /// Inserts a fact of which each container has one.
     fn each<T: FactType + PartialEq>(&mut self, key: Key<T>, of: impl Fn(&LaunchContainer) -> Fact<T>) {
         let mut all = self.containers.iter().map(of);
         let first = all.next().unwrap_or(Fact::Absent);
-        let differs = all.any(|other| other.value() != first.value());
+        // A value that is known beside one that is not differs from it, too.
+        let known = |fact: &Fact<T>| !matches!(fact, Fact::Unknown(_));
+        let differs = all.any(|other| other.value() != first.value() || known(&other) != known(&first));
         let fact = if differs {
             Fact::Unknown(
                 Gap::new(format!("{} gives its containers different values", self.file))
@@ -132,9 +133,11 @@ fn of_command(container: &LaunchContainer) -> Option<Ranks> {
     ranks::of_command(&words, container.line)
 }
 
-/// The processes on each node: of a launcher, or of a scheduler that starts them itself.
+/// The processes on each node: of a launcher, or of a scheduler that starts them itself. A single task may be a script with a
+/// launcher.
 fn processes(container: &LaunchContainer) -> Option<Said<i64>> {
-    of_command(container).map_or_else(|| container.given.tasks.clone(), |ranks| ranks.processes)
+    let tasks = || container.given.tasks.clone().filter(|tasks| tasks.value != Some(1));
+    of_command(container).map_or_else(tasks, |ranks| ranks.processes)
 }
 
 /// The nodes of the job: as the launcher is told, or as many as the file starts containers.
