@@ -269,8 +269,11 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(world: &FactInputs<'a>) -> Self {
         let rootfs = world.rootfs;
-        let start = start::ImageStart::of(rootfs, world.config);
+        let mut start = start::ImageStart::of(rootfs, world.config);
         let python = start.call.as_ref().and_then(|call| python::Python::of(rootfs, call));
+        if let Some(python) = &python {
+            start.change_variables(&python.changed);
+        }
         let torch = torch::Installation::find(rootfs, python.as_ref());
         let user = match (&python, &start.user) {
             (Some(python), _) => python.call.state.user.as_ref().ok(),

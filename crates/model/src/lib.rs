@@ -55,7 +55,7 @@ pub use parser_message::without_content;
 pub use path::ImagePath;
 pub use platform::Platform;
 pub use progress::{Meter, NoProgress, Progress};
-pub use python::{ImportCondition, PythonImport, PythonImports};
+pub use python::{ImportCondition, PythonImport, PythonImports, PythonLines, fixed_condition};
 pub use regular_file::{keep_within_folder, open_configured, open_named, open_regular, was_opened};
 pub use sandbox_state::{SandboxExtent, SandboxState};
 pub use secret::{SECRET, conceal, conceal_line, conceal_words, concealed, is_secret_name, shown_value};

@@ -30,10 +30,13 @@ pub fn is_judged(name: &str) -> bool {
 pub(super) fn produce(context: &Context<'_>, settings: &Settings, facts: &mut Facts) {
     let config = context.start.config.as_ref();
     let missing = if config.is_some() { settings.excess.as_ref() } else { settings.gap.as_ref() };
-    match missing {
-        Some(gap) => facts.insert(key::ENV_EFFECTIVE, Fact::Unknown(gap.clone())),
-        None => facts.insert_entries(key::ENV_EFFECTIVE.definition, entries(config, settings)),
+    if let Some(gap) = missing {
+        return facts.insert(key::ENV_EFFECTIVE, Fact::Unknown(gap.clone()));
     }
+    let mut entries = entries(config, settings);
+    let changed = context.python.as_ref().and_then(|python| python.changed.gap.clone());
+    entries.others = changed.map(|gap| ("", gap)).or(entries.others);
+    facts.insert_entries(key::ENV_EFFECTIVE.definition, entries);
 }
 
 fn entries(config: Option<&ImageConfig>, settings: &Settings) -> MapEntries {

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use model::{ElfInfo, Fact, Gap, ImagePath, ImportCondition, Site, Version};
 use rootfs::loader::elf;
 
-use super::python::Python;
+use super::python::{Python, imports};
 use super::torch::Import;
 use super::{Context, Facts, culprit, key};
 use compiler::Compiler;
@@ -223,7 +223,7 @@ fn packages(context: &Context<'_>, python: &Python) -> BTreeSet<String> {
         let below = path.components().skip(folder.components().count());
         let below = String::from_utf8_lossy(&below.collect::<Vec<_>>().join(&b'/')).into_owned();
         let (first, is_module) = below.split_once('/').map_or((below.as_str(), true), |(first, _)| (first, false));
-        if let Some(imports) = walk::imports(&file) {
+        if let Some(imports) = imports(&file) {
             readers.push((first.trim_end_matches(".py").to_owned(), imports));
         } else if elf(&file).is_some_and(concerns) {
             let name = first.split('.').next().unwrap_or(first).to_owned();

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::{Found, Gap, ImagePath, ImportCondition, PythonImports, Site};
-use rootfs::RootFile;
+use model::{Gap, ImagePath, ImportCondition, PythonImports, Site};
 use rootfs::loader::{DlopenMode, Process, Stop, elf};
 
 use super::super::Context;
-use super::super::python::{Importable, Python};
+use super::super::python::{Importable, Python, absolute, imports};
 use super::super::start::PythonTarget;
 use super::super::torch::Import;
 use super::nvshmem::{NvshmemMismatch, mismatches};
@@ -55,14 +54,6 @@ pub(super) struct ImportWalk<'w, 'a> {
     pub(super) mismatched: Vec<NvshmemMismatch>,
     /// Why it is unknown whether a library loads.
     pub(super) gap: Option<Gap>,
-}
-
-/// What a Python file imports, if its code was read.
-pub(super) fn imports<'a>(file: &RootFile<'a>) -> Option<&'a PythonImports> {
-    file.found.iter().find_map(|found| match found {
-        Ok(Found::PythonImports(imports)) => Some(imports),
-        _ => None,
-    })
 }
 
 impl<'w, 'a> ImportWalk<'w, 'a> {
@@ -263,17 +254,4 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             Err(Stop::Fails(message)) => Err(message),
         }
     }
-}
-
-/// The absolute name of a module that a package imports; `None` if it has more dots than the package has parents.
-fn absolute(module: &str, package: &str) -> Option<String> {
-    let relative = module.trim_start_matches('.');
-    let dots = module.len() - relative.len();
-    if dots == 0 {
-        return Some(module.to_owned());
-    }
-    let parts: Vec<_> = package.split('.').filter(|part| !part.is_empty()).collect();
-    let kept = parts.len().checked_sub(dots - 1)?;
-    let parts = parts.into_iter().take(kept).chain((!relative.is_empty()).then_some(relative));
-    Some(parts.collect::<Vec<_>>().join(".")).filter(|name| !name.is_empty())
 }

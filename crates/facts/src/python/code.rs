@@ -3,6 +3,7 @@
 use model::is_among;
 
 use super::super::pattern;
+use super::environment::{self, VariableEffect};
 use super::expression::{CodeScope, split, string, strings};
 
 /// What a statement does to the search for modules.
@@ -24,6 +25,8 @@ pub(super) enum PathEffect {
     Needs(String),
     /// Installs the finder of an editable package, a module of this name (setuptools).
     Editable(String),
+    /// Changes a variable of the process.
+    Variable(VariableEffect),
 }
 
 // Statements that no release of these packages uses to change sys.path.
@@ -111,6 +114,9 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     if text.is_empty() || HARMLESS_CALLS.contains(&text) || COVERAGE.is_match(bytes) {
         return Some(Vec::new());
     }
+    if let Some(effects) = environment::effects(text, scope) {
+        return Some(effects.into_iter().map(PathEffect::Variable).collect());
+    }
     if let Some(mut modules) = imported(text) {
         modules.retain(|name| !is_among(name, STANDARD));
         let is_known = |name: &&str| TOOLS.contains(name) || name.starts_with("__editable___");
@@ -166,7 +172,7 @@ mod tests {
     fn with<T>(ask: impl Fn(&CodeScope<'_>) -> T) -> T {
         let folder = ImagePath::from("site");
         let prefix = ImagePath::from("venv");
-        let none = |_: &str| None;
+        let none = |_: &str| Ok(None);
         ask(&CodeScope {
             folder: Some(&folder),
             prefix: &prefix,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::ImagePath;
+use model::{Gap, ImagePath};
 
 use super::budget::StartBudget;
 
@@ -19,8 +19,8 @@ pub(super) struct CodeScope<'s> {
     pub(super) home: Option<&'s str>,
     /// `__file__`, which code in a `.pth` file does not have.
     pub(super) file: Option<&'s ImagePath>,
-    /// A variable of the environment, if it is set and known.
-    pub(super) variable: &'s dyn Fn(&str) -> Option<String>,
+    /// A variable of the environment, if it is set; an error if that is unknown.
+    pub(super) variable: &'s dyn Fn(&str) -> Result<Option<String>, Gap>,
     /// Variables of the code.
     pub(super) names: &'s BTreeMap<String, String>,
     /// What the code may cost.
@@ -47,7 +47,7 @@ pub(super) fn strings(text: &str, scope: &CodeScope<'_>) -> Option<Vec<String>> 
 }
 
 fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
-    if let Some(text) = literal(text) {
+    if let Some(text) = literal(text).or_else(|| formatted(text, scope)) {
         return Some(text);
     }
     if let Some(text) = scope.names.get(text) {
@@ -61,25 +61,33 @@ fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
         "__file__" => return scope.file.map(path),
         _ => {}
     }
+    if let Some(folder) = path_method(text, scope) {
+        return Some(folder);
+    }
     let (name, rest) = text.split_once(['(', '['])?;
     let inner = rest.strip_suffix([')', ']'])?;
     let arguments = split(inner, ',')?;
     let mut values = arguments.iter().map(|argument| string(argument, scope));
     match name {
-        "os.environ" | "os.environ.get" | "os.getenv" => match arguments.as_slice() {
-            [name] => (scope.variable)(&literal(name.trim())?),
+        "os.environ" | "os.environ.get" | "os.getenv" => match *arguments {
+            [name] => (scope.variable)(&literal(name.trim())?).ok()?,
+            [name, default] if name != "os.environ" => {
+                let value = (scope.variable)(&literal(name.trim())?).ok()?;
+                value.or_else(|| string(default, scope))
+            }
             _ => None,
         },
         "os.path.join" => values.try_fold(String::new(), |base, part| Some(join(&base, &part?))),
-        "os.path.abspath" | "os.path.normpath" => {
+        "os.path.abspath" | "os.path.normpath" | "os.path.realpath" => {
             let only = values.next()?.filter(|_| arguments.len() == 1)?;
             Some(path(&scope.directory.join(only.as_bytes())))
         }
         "os.path.dirname" => {
             let only = values.next()?.filter(|_| arguments.len() == 1)?;
-            Some(only.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned())
+            Some(folder_of(&only))
         }
-        "os.path.expanduser" | "str" | "os.fspath" => {
+        "str" if inner.bytes().all(|byte| byte.is_ascii_digit()) => Some(inner.to_owned()),
+        "os.path.expanduser" | "str" | "os.fspath" | "pathlib.Path" => {
             let only = values.next()?.filter(|_| arguments.len() == 1)?;
             match only.strip_prefix('~').filter(|_| name == "os.path.expanduser") {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -91,6 +99,48 @@ fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `os.path.dirname`.
+fn folder_of(path: &str) -> String {
+    match path.rsplit_once('/') {
+        Some(("", _)) => "/".to_owned(),
+        Some((folder, _)) => folder.to_owned(),
+        None => String::new(),
+    }
+}
+
+/// What a method or an attribute of `pathlib.Path` gives, and `/` between paths.
+fn path_method(text: &str, scope: &CodeScope<'_>) -> Option<String> {
+    if let [first, parts @ ..] = split(text, '/')?.as_slice()
+        && !parts.is_empty()
+    {
+        let mut parts = parts.iter().map(|part| string(part, scope));
+        return parts.try_fold(string(first, scope)?, |base, part| Some(join(&base, &part?)));
+    }
+    if let Some(path) = text.strip_suffix(".parent") {
+        return string(path, scope).map(|path| folder_of(&path));
+    }
+    if let Some((path, index)) = text.strip_suffix(']').and_then(|text| text.rsplit_once(".parents[")) {
+        let index: usize = index.parse().ok().filter(|index| *index < 20)?;
+        return Some((0..=index).fold(string(path, scope)?, |path, _| folder_of(&path)));
+    }
+    let path = [".resolve()", ".absolute()"].iter().find_map(|end| text.strip_suffix(end))?;
+    let path = scope.directory.join(string(path, scope)?.as_bytes());
+    Some(format!("/{}", String::from_utf8_lossy(path.as_bytes())))
+}
+
+/// A format string whose fields are expressions without a format.
+fn formatted(text: &str, scope: &CodeScope<'_>) -> Option<String> {
+    let text = literal(text.strip_prefix(['f', 'F'])?)?;
+    let mut parts = text.split('{');
+    let mut value = parts.next()?.to_owned();
+    for part in parts {
+        let (field, rest) = part.split_once('}')?;
+        value.push_str(&string(field, scope).filter(|_| !rest.contains('}'))?);
+        value.push_str(rest);
+    }
+    Some(value)
 }
 
 /// `os.path.join` of two parts.
@@ -135,6 +185,23 @@ pub(super) fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     (depth == 0 && quote.is_none()).then_some(parts)
 }
 
+/// What is within a bracket that was opened before the text, and what is behind it.
+pub(super) fn closed(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') if depth == 0 => return Some((text.get(..at)?, text.get(at + 1..)?)),
+            (None, ')' | ']' | '}') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,7 +212,7 @@ mod tests {
         let prefix = ImagePath::from("venv");
         let directory = ImagePath::from("work");
         let file = ImagePath::from("etc/x.py");
-        let variable = |name: &str| (name == "ROOT").then(|| "/data".to_owned());
+        let variable = |name: &str| Ok((name == "ROOT").then(|| "/data".to_owned()));
         let scope = CodeScope {
             folder: Some(&folder),
             prefix: &prefix,
@@ -173,6 +240,15 @@ mod tests {
             ("os.environ['ROOT']", Some("/data")),
             ("os.environ.get('NONE')", None),
             ("os.environ['ROOT'] + '/x'", Some("/data/x")),
+            ("os.environ.get('NONE', '/none')", Some("/none")),
+            ("os.getenv('ROOT', '/none')", Some("/data")),
+            ("str(8)", Some("8")),
+            ("pathlib.Path(__file__).resolve().parent.parent", Some("/")),
+            ("str(pathlib.Path(HERE, 'x'))", None),
+            ("pathlib.Path(HERE) / 'x' / 'y'", Some("/here/x/y")),
+            ("pathlib.Path('/a/b/c').parents[1]", Some("/a")),
+            ("f'{HERE}/x'", Some("/here/x")),
+            ("f'{HERE!r}/x'", None),
             ("'\\x2f'", None),
             ("'a' 'b'", None),
             ("f'/srv/{x}'", None),

@@ -2,7 +2,9 @@
 
 mod budget;
 mod code;
+mod condition;
 mod editable;
+mod environment;
 mod expression;
 mod files;
 mod first;
@@ -11,27 +13,30 @@ mod options;
 mod prefix;
 mod program;
 mod pyenv;
+mod run;
 mod search;
 mod site;
+mod source;
+mod variables;
 mod venv;
 mod version;
 
 use std::collections::BTreeSet;
 
-use model::{Fact, Gap, ImagePath, Site};
-use rootfs::RootFs;
+use model::{Fact, Found, Gap, ImagePath, PythonImports, Site};
+use rootfs::{RootFile, RootFs};
 
 use super::start::PythonCall;
 use super::{Context, Facts, key};
 
 pub(super) use files::ProcessFiles;
 use first::FirstEntry;
-pub(super) use modules::Importable;
+pub(super) use modules::{Importable, absolute};
 use options::PathOptions;
-use program::ProgramCode;
 pub(super) use search::ModuleImport;
 use search::ModuleSearch;
 use site::SitePath;
+pub(super) use variables::ChangedVariables;
 use version::PythonVersion;
 
 /// An interpreter of the image.
@@ -50,6 +55,8 @@ pub(super) struct Python {
     pub(super) site_packages: Vec<ImagePath>,
     /// Files that run code when this interpreter starts, and may change where it imports from.
     pub(super) hooks: Vec<ImagePath>,
+    /// What its own code does to its variables.
+    pub(super) changed: ChangedVariables,
     /// The mark of its virtual environment, if the user cannot read it: then it does not start.
     pub(super) unreadable_mark: Option<ImagePath>,
     /// True if permissions refuse it nothing.
@@ -90,6 +97,7 @@ impl Python {
             path: Vec::new(),
             site_packages: Vec::new(),
             hooks: Vec::new(),
+            changed: ChangedVariables::default(),
             unreadable_mark: None,
             is_unlimited: files.is_unlimited(),
             modules: Err(Gap::new("its path was not computed")),
@@ -174,15 +182,12 @@ impl Python {
             }
             FirstEntry::Archive(file) => Some(file),
         };
-        if let Some(code) = ProgramCode::of(files, version, &path.entries, &call.target)
-            && !path.run_program(&code)
-        {
-            let Some(file) = code.file else {
-                return Err(Gap::new("the code behind -c changes sys.path in a way that is not understood"));
-            };
-            path.opaque.push(file);
+        path.run_program(&call.target);
+        let SitePath { entries, packages, hooks, opaque, finders, unreadable_mark, changed, is_understood, .. } = path;
+        self.changed = changed;
+        if !is_understood {
+            return Err(Gap::new("the code behind -c changes sys.path in a way that is not understood"));
         }
-        let SitePath { entries, packages, hooks, opaque, finders, unreadable_mark, .. } = path;
         self.unreadable_mark = unreadable_mark;
         self.path = each_once(entries.iter().filter(|entry| files.is_directory(entry)).cloned());
         let is_standard = |entry: &ImagePath| *entry == start.standard || entry.file_name() == b"lib-dynload";
@@ -195,6 +200,14 @@ impl Python {
         let opaque = each_once(opaque);
         Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap: files.doubt() })
     }
+}
+
+/// What a Python file imports, if its code was read.
+pub(super) fn imports<'a>(file: &RootFile<'a>) -> Option<&'a PythonImports> {
+    file.found.iter().find_map(|found| match found {
+        Ok(Found::PythonImports(imports)) => Some(imports),
+        _ => None,
+    })
 }
 
 /// The paths in their order, without repetitions.

@@ -81,3 +81,16 @@ fn code(files: &ProcessFiles<'_>, version: PythonVersion, folder: &ImagePath, na
         candidates.find(|file| files.is_file(file))
     })
 }
+
+/// The absolute name of a module that a package imports; `None` if it has more dots than the package has parents.
+pub(crate) fn absolute(module: &str, package: &str) -> Option<String> {
+    let relative = module.trim_start_matches('.');
+    let dots = module.len() - relative.len();
+    if dots == 0 {
+        return Some(module.to_owned());
+    }
+    let parts: Vec<_> = package.split('.').filter(|part| !part.is_empty()).collect();
+    let kept = parts.len().checked_sub(dots - 1)?;
+    let parts = parts.into_iter().take(kept).chain((!relative.is_empty()).then_some(relative));
+    Some(parts.collect::<Vec<_>>().join(".")).filter(|name| !name.is_empty())
+}

@@ -13,7 +13,8 @@ use super::files::ProcessFiles;
 use super::modules::{self, Importable};
 use super::options::PathOptions;
 use super::prefix::PythonPrefixes;
-use super::program::{self, ProgramCode};
+use super::run::ProgramRun;
+use super::variables::ChangedVariables;
 use super::venv;
 use super::version::PythonVersion;
 
@@ -30,9 +31,9 @@ const NAMES: usize = 16;
 
 /// `sys.path` while `site` runs, and what was learned on the way.
 pub(super) struct SitePath<'w> {
-    files: &'w ProcessFiles<'w>,
-    call: &'w PythonCall,
-    version: PythonVersion,
+    pub(super) files: &'w ProcessFiles<'w>,
+    pub(super) call: &'w PythonCall,
+    pub(super) version: PythonVersion,
     options: PathOptions,
     dialect: SiteDialect,
     /// `sys.prefix`.
@@ -54,6 +55,14 @@ pub(super) struct SitePath<'w> {
     pub(super) unreadable_mark: Option<ImagePath>,
     /// How many calls of `site.addsitedir` are within one another.
     depth: usize,
+    /// What code did to the variables of the process.
+    pub(super) changed: ChangedVariables,
+    /// The file and the line that run, from 1; no file for `-c`.
+    pub(super) at: (Option<ImagePath>, usize),
+    /// True while it is unknown whether what runs does run.
+    pub(super) is_doubtful: bool,
+    /// False if the code behind `-c` changes the path in a way that is not understood.
+    pub(super) is_understood: bool,
 }
 
 impl<'w> SitePath<'w> {
@@ -81,6 +90,10 @@ impl<'w> SitePath<'w> {
             eggs: None,
             unreadable_mark: None,
             depth: 0,
+            changed: ChangedVariables::default(),
+            at: (None, 1),
+            is_doubtful: false,
+            is_understood: true,
         }
     }
 
@@ -208,7 +221,9 @@ impl<'w> SitePath<'w> {
     /// `site.addpackage`.
     fn add_lines(&mut self, folder: &ImagePath, file: &ImagePath, text: &str) {
         let text = text.strip_prefix('\u{feff}').filter(|_| self.version.minor >= 13).unwrap_or(text);
-        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let lines = text.lines().enumerate();
+        for (index, line) in lines.filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty()) {
+            self.at = (Some(file.clone()), index + 1);
             if !self.files.budget.spend_on_text(line.len()) {
                 return;
             }
@@ -245,21 +260,15 @@ impl<'w> SitePath<'w> {
         }
     }
 
-    /// Runs a program up to its import of torch. Returns false if it changes the path in a way that is not understood.
-    pub(super) fn run_program(&mut self, program: &ProgramCode) -> bool {
-        let effects = self.scoped(None, program.file.as_ref(), |scope| program::effects(&program.text, scope));
-        effects.is_some_and(|effects| self.apply(&ImagePath::root(), effects))
-    }
-
     /// Evaluates code in this process.
-    fn scoped<T>(
+    pub(super) fn scoped<T>(
         &self,
         folder: Option<&ImagePath>,
         file: Option<&ImagePath>,
         ask: impl FnOnce(&CodeScope<'_>) -> T,
     ) -> T {
         let home = self.home();
-        let variable = |name: &str| self.call.state.known(name).map(ToOwned::to_owned);
+        let variable = |name: &str| self.variable(name);
         ask(&CodeScope {
             folder,
             prefix: &self.prefix,
@@ -273,7 +282,7 @@ impl<'w> SitePath<'w> {
     }
 
     /// Applies effects until one fails; returns false if one does.
-    fn apply(&mut self, folder: &ImagePath, effects: Vec<PathEffect>) -> bool {
+    pub(super) fn apply(&mut self, folder: &ImagePath, effects: Vec<PathEffect>) -> bool {
         effects.into_iter().all(|effect| self.apply_one(folder, effect))
     }
 
@@ -331,6 +340,7 @@ impl<'w> SitePath<'w> {
             PathEffect::Needs(name) => {
                 return modules::find(self.files, self.version, &self.entries, &name).is_some();
             }
+            PathEffect::Variable(effect) => self.change_variable(effect),
             PathEffect::Editable(name) => self.finders.push(folder.join(format!("{name}.py").as_bytes())),
         }
         true
@@ -350,10 +360,8 @@ impl<'w> SitePath<'w> {
                 return self.opaque.push(file);
             }
         };
-        let folder = file.parent();
-        if let Some(effects) = self.scoped(None, Some(&file), |scope| code::module(&text, scope)) {
-            self.apply(&folder, effects);
-        } else {
+        ProgramRun::new(self).run_module(file.clone(), text.as_bytes());
+        if self.scoped(None, Some(&file), |scope| code::module(&text, scope)).is_none() {
             self.hooks.push(file.clone());
             self.opaque.push(file);
         }

@@ -1,5 +1,6 @@
 mod budget;
 mod imports;
+mod programs;
 mod real;
 
 use crate::start;

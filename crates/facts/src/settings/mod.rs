@@ -119,8 +119,17 @@ impl Settings {
             self.gap = Some(no_configuration());
             return;
         };
+        let changed = context.python.as_ref().map(|python| &python.changed);
+        let of_program = |name: &str| Some(&changed?.values.get(name)?.1);
         // A rank or an address that a script computes leaves the libraries' own variables known.
-        self.gap = config.unknown.any(is_of_library).cloned();
+        self.gap = config.unknown.any(|name| is_of_library(name) && of_program(name).is_none()).cloned();
+        self.gap = self.gap.take().or_else(|| changed?.gap.clone());
+        for name in config.unknown.variables.keys() {
+            if let Some(site) = of_program(name) {
+                self.scripts.insert(site.clone());
+                self.all.push(Setting { name: name.clone(), value: None, site: site.clone() });
+            }
+        }
         let given: BTreeSet<_> =
             context.launch.iter().filter(|set| set.value.is_some()).map(|set| set.name.as_str()).collect();
         let origins = context.start.call.as_ref().map(|call| &call.state.origins);

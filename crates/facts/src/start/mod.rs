@@ -22,6 +22,8 @@ pub(super) use produce::produce;
 pub(super) use state::ProcessState;
 pub(super) use user::{ContainerUser, homes};
 
+use super::image::is_of_library;
+use super::python::ChangedVariables;
 use model::{Gap, ImageConfig, ImagePath, conceal_words, is_among};
 use rootfs::RootFs;
 use shell::Field;
@@ -133,6 +135,22 @@ impl ImageStart {
         let state = image.call.as_ref().map(|call| &call.state);
         image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
         image
+    }
+
+    /// Takes over what the code of the Python does to variables of libraries. The loader has read its own before that.
+    pub(super) fn change_variables(&mut self, changed: &ChangedVariables) {
+        let (Some(config), Some(call)) = (&mut self.config, &mut self.call) else { return };
+        let is_read_later = |name: &str| is_of_library(name) && !name.starts_with("LD_");
+        for (name, (value, site)) in changed.values.iter().filter(|(name, _)| is_read_later(name)) {
+            config.environment.remove(name);
+            config.unknown.variables.remove(name);
+            call.state.origins.insert(name.clone(), site.clone());
+            match value {
+                Ok(Some(value)) => _ = config.environment.insert(name.clone(), value.clone()),
+                Ok(None) => {}
+                Err(gap) => _ = config.unknown.variables.insert(name.clone(), gap.clone()),
+            }
+        }
     }
 
     fn settle(

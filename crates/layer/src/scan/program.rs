@@ -1,19 +1,27 @@
-//! Python's own programs and modules that concern `sys.path`: which of them an image's command runs is not known while
-//! a layer is scanned.
+//! Python's own programs and modules that concern `sys.path` or variables: which of them an image's command runs is not known
+//! while a layer is scanned.
 
-use model::{BoundsError, Entry, Found, Gap};
+use model::{BoundsError, Entry, Found, Gap, PythonImports};
 
 use super::extract::{Collect, Extractor};
 use super::text::{self, TextCollector};
 
-/// Largest program that is read, in bytes.
-const LARGEST: u64 = 64 << 10;
-
-/// Number of components of the path of a program.
-const DEPTH: usize = 4;
-
-/// What a program that changes where modules come from has in its text, or one that imports torch.
-const MARKS: [&[u8]; 5] = [b"torch", b"sys.path", b"sys.meta_path", b"sys.modules", b"addsitedir"];
+/// What a program that changes where modules come from, or a variable, or that imports torch, has in its text.
+const MARKS: [&[u8]; 12] = [
+    b"torch",
+    b"sys.path",
+    b".path.",
+    b"import path",
+    b"sys.meta_path",
+    b"sys.modules",
+    b"addsitedir",
+    b"environ",
+    b"putenv",
+    b"unsetenv",
+    b"load_dotenv",
+    // The program itself calls what its modules define.
+    b"init_process_group",
+];
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "program",
@@ -26,11 +34,9 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
 /// True for a program outside packages: a folder of modules has thousands of files that no command names.
 fn is_program(entry: &Entry) -> bool {
     let path = &entry.path;
-    let is_of_library = |part: &[u8]| part.starts_with(b"python") || super::script::OF_PACKAGES.contains(&part);
     path.file_name().ends_with(b".py")
-        && entry.size <= LARGEST
-        && path.components().count() <= DEPTH
-        && !path.components().any(is_of_library)
+        && PythonImports::are_read_of(path, entry.size)
+        && !path.components().any(|part| matches!(part, b"site-packages" | b"dist-packages"))
 }
 
 /// True for a file that would be imported in place of PyTorch.
@@ -79,7 +85,9 @@ mod tests {
             ("app/train.py", b"import os\n", false),
             ("app/train.pex/__main__.py", CHANGE, true),
             ("app/torch.py", b"x = 1\n", true),
-            ("app/a/b/c/train.py", CHANGE, false),
+            ("app/a/b/c/train.py", CHANGE, true),
+            ("app/a/b/c/d/e/f/train.py", CHANGE, false),
+            ("app/train.py", b"import os\nos.environ['NCCL_DEBUG'] = 'WARN'\n", true),
             ("usr/lib/python3.11/site.py", CHANGE, false),
             ("usr/lib/python3.11/pdb.py", CHANGE, false),
             ("opt/site-packages/x.py", CHANGE, false),

@@ -13,7 +13,7 @@ const ELSEWHERE: u64 = 64 << 10;
 const DEPTH: usize = 4;
 
 /// Folders whose scripts are parts of packages.
-pub(super) const OF_PACKAGES: &[&[u8]] =
+const OF_PACKAGES: &[&[u8]] =
     &[b"site-packages", b"dist-packages", b"node_modules", b"pkgs", b"share", b"src", b"doc", b"var", b"proc", b"sys"];
 
 /// Largest file of variables, in bytes.

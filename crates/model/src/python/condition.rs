@@ -46,6 +46,12 @@ const FIXED: &[(&str, bool)] = &[
     ("platform.system() == 'Darwin'", false),
 ];
 
+/// The outcome of a condition that has the same one wherever PyTorch runs with NCCL.
+pub fn fixed_condition(text: &str) -> Option<bool> {
+    let quoted = text.replace('"', "'");
+    FIXED.iter().find(|(condition, _)| *condition == quoted).map(|(_, truth)| *truth)
+}
+
 impl Known {
     pub(super) fn is_true(&self) -> bool {
         match &self.value {
@@ -62,11 +68,10 @@ impl Known {
             return None;
         }
         let plain = |value| Some(Self { value, unless: String::new() });
-        let quoted = text.replace('"', "'");
-        if let Some((_, truth)) = FIXED.iter().find(|(condition, _)| *condition == quoted) {
-            return plain(PythonValue::Truth(*truth));
+        if let Some(truth) = fixed_condition(text) {
+            return plain(PythonValue::Truth(truth));
         }
-        if quoted == "__name__ == '__main__'" {
+        if text.replace('"', "'") == "__name__ == '__main__'" {
             return Some(Self { value: PythonValue::Truth(true), unless: MAIN.to_owned() });
         }
         if let Some(rest) = text.strip_prefix("not ") {

@@ -1,25 +1,37 @@
 //! The logical lines of Python code (The Python Language Reference, 2.1).
 
-/// Reads logical lines, without comments and blank lines.
-pub(super) struct Lines<'t> {
+/// Reads logical lines, without comments and blank lines. A long string is left out of its line.
+#[derive(Debug)]
+pub struct PythonLines<'t> {
     rest: &'t [u8],
     line: Vec<u8>,
+    /// The number of the line, and of the one behind it.
+    numbers: [usize; 2],
 }
 
-impl<'t> Lines<'t> {
-    pub(super) const fn new(text: &'t [u8]) -> Self {
-        Self { rest: text, line: Vec::new() }
+impl<'t> PythonLines<'t> {
+    /// Reads a text.
+    pub const fn new(text: &'t [u8]) -> Self {
+        Self { rest: text, line: Vec::new(), numbers: [1, 1] }
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub const fn number(&self) -> usize {
+        self.numbers[0]
     }
 
     /// The next line and its indentation.
-    pub(super) fn next(&mut self) -> Option<(usize, &str)> {
+    pub fn next_line(&mut self) -> Option<(usize, &str)> {
         loop {
             let indent = self.indent();
             if self.rest.is_empty() {
                 return None;
             }
             self.line.clear();
+            let text = self.rest;
             self.gather();
+            let taken = text.get(..text.len() - self.rest.len()).unwrap_or_default();
+            self.numbers = [self.numbers[1], self.numbers[1] + memchr::memchr_iter(b'\n', taken).count()];
             if !self.line.trim_ascii().is_empty() {
                 // A line in another encoding has no import that counts.
                 return Some((indent, std::str::from_utf8(&self.line).unwrap_or_default().trim()));
@@ -79,7 +91,7 @@ impl<'t> Lines<'t> {
         let long = [quote; 3];
         if let Some(rest) = self.rest.strip_prefix(&long) {
             self.rest = rest;
-            self.line.extend([quote, quote]);
+            self.line.extend([quote; 6]);
             while let Some(at) = memchr::memchr2(quote, b'\\', self.rest) {
                 let found = self.rest.get(at..).unwrap_or_default();
                 let length = if found.starts_with(&long) { 3 } else { 1 + usize::from(found.first() == Some(&b'\\')) };

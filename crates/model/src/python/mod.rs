@@ -6,6 +6,9 @@ mod statements;
 
 use serde::{Deserialize, Serialize};
 
+pub use condition::fixed_condition;
+pub use lines::PythonLines;
+
 use super::ImagePath;
 use statements::Statements;
 
@@ -71,7 +74,7 @@ impl PythonImports {
         let is_of_other = |part: &&[u8]| part.starts_with(b"python") || OF_OTHERS.contains(part);
         size <= LARGEST
             && parts.len() <= depth
-            && !parts.first().is_some_and(|package| is_without_cuda(package))
+            && !(folder.is_some() && parts.first().is_some_and(|package| is_without_cuda(package)))
             && !(folder.is_none() && parts.split_last().is_some_and(|(_, folders)| folders.iter().any(is_of_other)))
     }
 

@@ -1,8 +1,8 @@
 //! The imports that run whenever a file does: not those in functions, in branches whose condition is unknown, or in a
 //! `try` that goes on without them.
 
+use super::PythonLines;
 use super::condition::{Known, Names};
-use super::lines::Lines;
 
 /// Exceptions that no import of a library raises because the library cannot be mapped.
 const OTHERS: &str = "ModuleNotFoundError AttributeError IndexError KeyError NameError TypeError ValueError";
@@ -47,8 +47,8 @@ impl Statements {
     /// The certain imports: `CONDITION?MODULE NAMES`.
     pub(super) fn read(text: &[u8]) -> Vec<String> {
         let mut statements = Self::default();
-        let mut lines = Lines::new(text);
-        while let Some((indent, line)) = lines.next() {
+        let mut lines = PythonLines::new(text);
+        while let Some((indent, line)) = lines.next_line() {
             statements.line(indent, line);
         }
         while let Some(block) = statements.blocks.pop() {
