@@ -234,6 +234,7 @@ keys! {
     TORCH_INSTALLS "torch.installs" Vec<String>, "Every installed torch package";
     TORCH_PATH "torch.path" ImagePath, "The torch package that this check covers: the one that Python imports";
     TORCH_SHADOW "torch.shadow" String, "What `import torch` imports instead of PyTorch, and the PyTorch that it hides, if any";
+    TORCH_SHADOWED_MODULES "torch.shadowed_modules" Vec<String>, "Files of the program's folder or of PYTHONPATH that are imported in place of modules that `import torch` imports, each with what it hides";
     TORCH_NOT_IMPORTED "torch.not_imported" Vec<String>, "Torch packages of the image, if its Python imports none of them: they belong to other interpreters or environments";
     TORCH_OTHER_PYTHON "torch.other_python" ImagePath, "The Python that imports a torch of the image, if that which the image starts imports none";
     TORCH_OTHER_HOME "torch.other_home" ImagePath, "The home directory that a torch of the image is installed in, for its user alone, if Python imports none";

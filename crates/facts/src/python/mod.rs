@@ -130,6 +130,12 @@ impl Python {
         modules.import(&if self.is_unlimited { files.unlimited() } else { files }, name)
     }
 
+    /// The module that is imported by a name in place of an installed one, and that one; an error if the path is unknown.
+    pub(super) fn hidden(&self, rootfs: &RootFs, name: &str) -> Result<Option<(Importable, Importable)>, Gap> {
+        let modules = self.modules.as_ref().map_err(Clone::clone)?;
+        Ok(modules.hidden(&ProcessFiles::of(rootfs, &self.call.state), name))
+    }
+
     /// What a package has for the name of a module.
     pub(super) fn within(&self, rootfs: &RootFs, package: &ImagePath, name: &str) -> Option<Importable> {
         let version = self.modules.as_ref().ok()?.version;
@@ -198,7 +204,8 @@ impl Python {
         let archive = start.base[0].join(start.libraries.as_bytes()).join(&version.archive());
         let finders = each_once(finders);
         let opaque = each_once(opaque);
-        Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap: files.doubt() })
+        let standard = start.standard;
+        Ok(ModuleSearch { version, entries, standard, archive, finders, opaque, program, gap: files.doubt() })
     }
 }
 

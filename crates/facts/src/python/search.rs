@@ -5,6 +5,7 @@ use model::{Gap, ImagePath};
 use super::editable;
 use super::files::ProcessFiles;
 use super::modules::{self, Importable};
+use super::program::is_of_packages;
 use super::version::PythonVersion;
 
 /// How an interpreter finds modules.
@@ -13,6 +14,8 @@ pub(super) struct ModuleSearch {
     pub(super) version: PythonVersion,
     /// `sys.path`, with entries that do not exist.
     pub(super) entries: Vec<ImagePath>,
+    /// The directory of the standard library.
+    pub(super) standard: ImagePath,
     /// The archive of the standard library, which need not exist.
     pub(super) archive: ImagePath,
     /// Files of finders for editable packages.
@@ -57,6 +60,18 @@ impl ModuleSearch {
             }
         }
         Ok(ModuleImport { found, opaque: self.opaque.clone() })
+    }
+
+    /// The module of the program's folder or of `PYTHONPATH` that is imported by a name, and the installed one that it hides.
+    pub(super) fn hidden(&self, files: &ProcessFiles<'_>, name: &str) -> Option<(Importable, Importable)> {
+        let find = |entries: &[ImagePath]| {
+            let found = modules::find(files, self.version, entries, name)?;
+            (!matches!(found, Importable::Namespace(_))).then_some(found)
+        };
+        let own = self.entries.iter().position(|entry| *entry == self.standard)?;
+        let (own, installed) = self.entries.split_at_checked(own)?;
+        let found = find(own).filter(|found| !is_of_packages(found.path()))?;
+        Some((found, find(installed)?))
     }
 
     /// Returns true for a file that may be an archive with this module. An egg has the modules of the package that its

@@ -17,6 +17,7 @@ mod musl;
 mod own_modules;
 mod preload;
 mod requirements;
+mod shadowed_modules;
 mod vendor;
 mod version;
 
@@ -50,6 +51,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::TORCH_INSTALLS, installs);
     facts.insert(key::TORCH_PATH, installation.chosen.clone());
     installation.produce(facts);
+    shadowed_modules::produce(context, facts);
 
     version::produce(context, facts);
     vendor::produce(context, facts);
