@@ -28,7 +28,7 @@ pub enum Found {
     Compat(CompatNote),
     /// What a Python file imports.
     PythonImports(PythonImports),
-    /// The release of torch that a Python package requires exactly.
+    /// The release of torch that a Python package requires exactly, or those that a lock names, separated by blanks.
     TorchPin(String),
     /// The file's whole content.
     Text(#[serde(with = "serde_bytes")] Box<[u8]>),

@@ -230,6 +230,29 @@ fn uv_runs_in_the_environment_of_a_project() {
 }
 
 #[test]
+fn uv_installs_the_torch_of_a_lock() {
+    let of = |locked: &str, command: &[&str]| {
+        let files = [
+            ("usr/bin/uv", "elf"),
+            ("app/pyproject.toml", "[project]\n"),
+            ("app/.venv/pyvenv.cfg", "home = /usr/bin\n"),
+            ("app/.venv/bin/python", "-> /usr/bin/python3.11"),
+            ("app/.venv/lib/python3.11/site-packages/torch-2.8.0.dist-info/METADATA", "x"),
+        ];
+        let lock = (file("app/uv.lock"), vec![Ok(Found::TorchPin(locked.to_owned()))]);
+        let image = RootFs::fold(vec![Arc::new(base_layer(&files)), Arc::new(layer([lock]))], &Limits::default());
+        let config =
+            ImageConfig { working_directory: "/app".to_owned(), ..config(&[("PATH", "/usr/bin")], &[], command) };
+        ImageStart::of(&image, Some(&config)).gap.map(|gap| gap.why)
+    };
+    let run = ["uv", "run", "a.py"];
+    let why = "the image's command: uv run installs torch 2.9.0 of /app/uv.lock in place of 2.8.0 when it runs";
+    assert_eq!(of("2.9.0", &run).as_deref(), Some(why));
+    assert_eq!(of("2.7.0 2.8.0", &run), None);
+    assert_eq!(of("2.9.0", &["uv", "run", "--no-sync", "a.py"]), None);
+}
+
+#[test]
 fn a_word_that_linux_refuses_is_not_followed() {
     let script = format!("{}python3 a.py", "true;".repeat(LONGEST_WORD / 5));
     let config = config(&[("PATH", "/usr/bin")], &["sh", "-c", &script], &[]);

@@ -1,6 +1,6 @@
 //! Managers of projects that run a command in the project's environment: uv, Poetry, PDM and Pipenv.
 
-use model::ImagePath;
+use model::{Found, ImagePath};
 use shell::{Field, ShellGap, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
@@ -57,10 +57,14 @@ pub(super) fn run(
     }
     let folder = ImagePath::from(child.directory.clone()?.as_str()).join(place.as_bytes());
     let prefix = environment(runner, tool, (!is_outside).then_some(&folder), &child)?;
-    if syncs && !is_outside && prefix.is_some() {
+    syncs &= !is_outside;
+    if syncs && prefix.is_some() {
         runner.assume_unchanged(&start.place, "uv run, which installs what uv.lock asks for");
     }
     if let Some(prefix) = &prefix {
+        if let Some(why) = replaced(runner, &folder, prefix).filter(|_| syncs) {
+            return Err(Runner::gap(start, &format!("uv run {why}")));
+        }
         let path = child.text("PATH").map(|path| format!("{prefix}/bin:{path}"));
         child.export("PATH", path);
         child.export("VIRTUAL_ENV", Ok(prefix.to_string()));
@@ -118,6 +122,31 @@ fn environment(
         None => Err(ShellGap::new(format!("{tool} run creates or chooses the project's environment when it runs"))
             .settled_by(SETTLE)),
     }
+}
+
+/// What `uv run` installs in place of the torch of an environment, if the lock of the project names another one.
+fn replaced(runner: &Runner<'_>, folder: &ImagePath, prefix: &ImagePath) -> Option<String> {
+    let project = above(folder).find(|folder| runner.rootfs.open(&folder.join(b"pyproject.toml")).is_ok())?;
+    let lock = project.join(b"uv.lock");
+    let (_, file) = runner.rootfs.open(&lock).ok()?;
+    let locked = file.found.iter().find_map(|found| match found {
+        Ok(Found::TorchPin(releases)) => Some(releases),
+        _ => None,
+    })?;
+    let libraries = prefix.join(b"lib");
+    let folders =
+        runner.rootfs.names_with(&libraries, b"python3").map(|name| libraries.join(name).join(b"site-packages"));
+    let installed = folders
+        .flat_map(|folder| runner.rootfs.names_with(&folder, b"torch-").map(ToOwned::to_owned).collect::<Vec<_>>());
+    let installed = installed.filter_map(|name| {
+        String::from_utf8(name).ok()?.strip_prefix("torch-")?.strip_suffix(".dist-info").map(ToOwned::to_owned)
+    });
+    let installed = installed.last();
+    if installed.as_deref().is_some_and(|own| model::is_among(own, locked)) {
+        return None;
+    }
+    let instead = installed.map_or(String::new(), |own| format!(" in place of {own}"));
+    Some(format!("installs torch {locked} of {lock}{instead} when it runs"))
 }
 
 /// A folder and those above it.
