@@ -38,6 +38,16 @@ pub(super) fn find(rootfs: &RootFs, python: &Python, folders: &[ImagePath], name
     None
 }
 
+/// Why Python has no `_ctypes`, which `torch/__init__.py` imports through `ctypes`: a build from source leaves it out without the
+/// headers of libffi. A build with its modules in its program has no `_json` among those of the library either.
+pub(super) fn lacks_ctypes(rootfs: &RootFs, python: &Python) -> Option<String> {
+    let folders: Vec<_> = python.path.iter().filter(|folder| folder.file_name() == b"lib-dynload").cloned().collect();
+    let is_left_out =
+        find(rootfs, python, &folders, "_json").is_some() && find(rootfs, python, &python.path, "_ctypes").is_none();
+    let folder = folders.first().filter(|_| is_left_out)?;
+    Some(format!("{folder} has no _ctypes: this Python was built without the headers of libffi"))
+}
+
 /// A path as a program would write it.
 pub(super) fn spelled(path: &ImagePath) -> String {
     format!("/{}", String::from_utf8_lossy(path.as_bytes()))

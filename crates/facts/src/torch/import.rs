@@ -137,6 +137,13 @@ impl<'w> Importer<'w> {
         if let Some((_, failure)) = failures.into_iter().flatten().min() {
             return Err(Stop::Fails(failure));
         }
+        if let Some(cause) = extension::lacks_ctypes(self.rootfs, self.python) {
+            import.cause = Some(cause);
+            return Err(Stop::Fails("ModuleNotFoundError: No module named '_ctypes'".to_owned()));
+        }
+        if let Some(gap) = own_modules::cut(self.rootfs, self.package) {
+            return Err(gap.into());
+        }
         let interpreter = import.interpreter();
         // ctypes calls dlopen from its own module, unless it is built into the interpreter.
         let caller = match extension::find(self.rootfs, self.python, &self.python.path, "_ctypes") {

@@ -1,10 +1,10 @@
 //! Modules of torch that `torch/__init__.py` imports before it loads a library: a checkout of its source has no
 //! `version.py`, which the build writes.
 
-use model::ImagePath;
+use model::{Gap, ImagePath};
 use rootfs::RootFs;
 
-use super::super::pattern;
+use super::super::{pattern, text};
 
 pattern!(OWN, r"(?m)^(?:from +(?:torch)?\.(\w+)[\w.]* +import\b|import +torch\.(\w+))");
 // An assignment of a constant, a comment, a docstring of one line, or nothing.
@@ -30,6 +30,25 @@ pub(super) fn failure(rootfs: &RootFs, package: &ImagePath, init: &[u8]) -> Opti
     })
 }
 
+/// Why a file of torch may be a part of what was installed, as after a download that broke off: it is far smaller than the
+/// record of its wheel says.
+pub(super) fn cut(rootfs: &RootFs, package: &ImagePath) -> Option<Gap> {
+    let folder = package.parent();
+    let is_own = |name: &&[u8]| name.ends_with(b".dist-info");
+    let info = rootfs.names_with(&folder, b"torch-").find(is_own)?;
+    let record = text(rootfs, &folder.join(info).join(b"RECORD"));
+    let record = String::from_utf8_lossy(record.value()?);
+    ["__init__.py", "version.py"].into_iter().find_map(|name| {
+        let line =
+            record.lines().find(|line| line.strip_prefix("torch/").is_some_and(|line| line.starts_with(name)))?;
+        let recorded: u64 = line.rsplit(',').next()?.trim().parse().ok()?;
+        let file = package.join(name.as_bytes());
+        let size = rootfs.open(&file).ok()?.1.size;
+        let why = format!("{file} has {size} bytes, and the record of its wheel says {recorded}");
+        (size < recorded / 10 * 9).then(|| Gap::new(why).settled_by("install torch again"))
+    })
+}
+
 /// True if a package has a module of this name in any form.
 fn has_module(rootfs: &RootFs, package: &ImagePath, name: &str) -> bool {
     rootfs.names_with(package, format!("{name}.").as_bytes()).next().is_some()
@@ -44,7 +63,7 @@ pub(super) fn does_nothing(code: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::synthetic::{file, rootfs};
+    use crate::tests::synthetic::{file, rootfs, text_or_link};
 
     fn image(files: &[&str]) -> RootFs {
         rootfs(files.iter().map(|path| (file(path), Vec::new())))
@@ -65,6 +84,22 @@ mod tests {
         assert_eq!(missing(&["torch/torch_version.py", "torch/version.py"], behind), None);
         let later = b"from torch._C import *\nfrom torch.none import x\n";
         assert_eq!(missing(&["torch/__init__.py"], later), None, "libraries are loaded before");
+    }
+
+    #[test]
+    fn a_file_that_is_far_smaller_than_recorded_may_be_cut() {
+        let torch = |name: &str, content: &str| {
+            let record = ("torch-2.9.0.dist-info/RECORD", "torch/__init__.py,sha256=x,100\ntorch/version.py,,10\n");
+            let name = format!("torch/{name}");
+            let files = [record, (&name, content)].map(|(path, content)| text_or_link(path, content));
+            cut(&rootfs(files), &ImagePath::from("torch")).map(|gap| gap.why)
+        };
+        let why = "/torch/__init__.py has 40 bytes, and the record of its wheel says 100";
+        assert_eq!(torch("__init__.py", &"#".repeat(40)).as_deref(), Some(why));
+        assert_eq!(torch("__init__.py", &"#".repeat(90)), None);
+        assert_eq!(torch("__init__.py", &"#".repeat(110)), None);
+        assert!(torch("version.py", "#").is_some());
+        assert_eq!(cut(&image(&["torch/__init__.py"]), &ImagePath::from("torch")), None);
     }
 
     #[test]

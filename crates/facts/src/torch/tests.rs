@@ -115,6 +115,20 @@ fn a_missing_or_old_module_fails_the_import() {
 }
 
 #[test]
+fn a_python_without_libffi_fails_the_import() {
+    let of = |modules: &[&str]| {
+        let mut files = image(CHECK);
+        let names = modules
+            .iter()
+            .map(|name| format!("usr/local/lib/python3.11/lib-dynload/{name}.cpython-311-x86_64-linux-gnu.so"));
+        files.extend(names.map(|path| (path, None)));
+        error(&files).0
+    };
+    assert_eq!(of(&["_json"]), "ModuleNotFoundError: No module named '_ctypes'");
+    assert_eq!(of(&[]), "none", "its modules are in its program");
+}
+
+#[test]
 fn requirements_that_the_import_does_not_need_are_listed() {
     let list =
         |files: &Files<'_>| facts(files, &format!("/{LD}")).get(key::TORCH_MISSING_REQUIREMENTS).value().cloned();
