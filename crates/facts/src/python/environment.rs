@@ -28,6 +28,9 @@ const FUNCTIONS: &[&str] = &[
     "os.putenv(",
     "os.unsetenv(",
     "dotenv.load_dotenv(",
+    // The new program begins with the variables so far, and those that the loader reads count then.
+    "os.execl",
+    "os.execv",
 ];
 
 /// The effects of a statement on variables; `None` if it has none.

@@ -63,6 +63,8 @@ pub(super) struct ProgramRun<'r, 'w> {
     /// The functions whose calls have not ended.
     active: BTreeSet<String>,
     modules: BTreeSet<String>,
+    /// What names mean in a module that has run, by the beginning of its full names.
+    spaces: BTreeMap<String, BTreeMap<String, String>>,
     module: Rc<ModuleName>,
     torch: Reach,
     /// True once the process group is initialised.
@@ -84,6 +86,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
             called: BTreeMap::new(),
             active: BTreeSet::new(),
             modules: BTreeSet::new(),
+            spaces: BTreeMap::new(),
             module,
             torch: Reach::No,
             has_group: false,
@@ -233,7 +236,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
         if CHANGE.is_match(written.as_bytes()) {
             self.change(&written);
         }
-        if ["environ", "putenv", "unsetenv", "dotenv"].iter().any(|part| written.contains(part))
+        if ["environ", "putenv", "unsetenv", "dotenv", "os.exec"].iter().any(|part| written.contains(part))
             && let Some(effects) = self.scoped(|scope| environment::effects(&written, scope))
         {
             let doubtful = self.path.is_doubtful;

@@ -71,7 +71,8 @@ impl PythonImports {
             Some(below) => (below, DEPTH),
             None => (parts.as_slice(), DEPTH_OF_PROGRAM),
         };
-        let is_of_other = |part: &&[u8]| part.starts_with(b"python") || OF_OTHERS.contains(part);
+        let is_of_other =
+            |part: &&[u8]| part.starts_with(b"python2") || part.starts_with(b"python3") || OF_OTHERS.contains(part);
         size <= LARGEST
             && parts.len() <= depth
             && !(folder.is_some() && parts.first().is_some_and(|package| is_without_cuda(package)))

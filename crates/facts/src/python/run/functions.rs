@@ -21,7 +21,8 @@ pub(super) struct Function {
     body: Range<usize>,
     parameters: Vec<String>,
     module: Rc<ModuleName>,
-    is_decorated: bool,
+    /// True if a decorator may call it, or have it called.
+    is_registered: bool,
 }
 
 impl ProgramRun<'_, '_> {
@@ -51,7 +52,7 @@ impl ProgramRun<'_, '_> {
             source: Rc::clone(source),
             parameters: parameters.filter(|one| !one.is_empty()).collect(),
             module: Rc::clone(&self.module),
-            is_decorated: before.is_some_and(|before| before.text.starts_with('@')),
+            is_registered: before.is_some_and(|before| registers(&before.text)),
             body,
         };
         self.bind(&name, None);
@@ -93,6 +94,10 @@ impl ProgramRun<'_, '_> {
         let names = self.names.clone();
         self.path.files.budget.spend((names.full.len() + names.texts.len()) / 16);
         let module = std::mem::replace(&mut self.module, Rc::clone(&function.module));
+        if let Some(full) = self.spaces.get(&function.module.prefix).filter(|_| module.prefix != function.module.prefix)
+        {
+            self.names.full.clone_from(full);
+        }
         let at = self.path.at.clone();
         for (index, parameter) in function.parameters.iter().enumerate() {
             self.bind(parameter, values.get(index).cloned().flatten());
@@ -124,11 +129,19 @@ impl ProgramRun<'_, '_> {
         self.path.is_doubtful = true;
         for name in uncalled {
             let own = name.rsplit('.').next().unwrap_or_default();
-            let is_decorated = self.functions.get(&name).is_some_and(|function| function.is_decorated);
-            if self.has_unread_calls || is_decorated || own.starts_with("__") || words.contains(own) {
+            let is_registered = self.functions.get(&name).is_some_and(|function| function.is_registered);
+            if self.has_unread_calls || is_registered || own.starts_with("__") || words.contains(own) {
                 self.call(&name, &[]);
             }
         }
         self.path.is_doubtful = false;
     }
+}
+
+/// Returns true for a decorator that may call the function, or have it called.
+fn registers(decorator: &str) -> bool {
+    const OTHERS: &str = "abstractmethod cache cached_property classmethod compile contextmanager inference_mode lru_cache \
+        no_grad overload override property setter staticmethod wraps";
+    let name = decorator.strip_prefix('@').and_then(|text| text.split('(').next()?.rsplit('.').next());
+    name.is_some_and(|name| !model::is_among(name.trim(), OTHERS))
 }

@@ -94,8 +94,9 @@ impl ProgramRun<'_, '_> {
         }
         self.depth -= 1;
         self.path.at = at;
-        self.names.full = full;
-        self.module = module;
+        let own = std::mem::replace(&mut self.names.full, full);
+        let module = std::mem::replace(&mut self.module, module);
+        self.spaces.insert(module.prefix.clone(), own);
     }
 
     /// Follows the imports of a module whose text was not kept, since it changes neither the path nor a variable.

@@ -128,6 +128,9 @@ fn variables_that_a_program_sets_are_followed() {
         ("if 'RANK' in os.environ:\n    os.environ['NCCL_A'] = '1'", "NCCL_A?"),
         ("def f():\n    os.environ['NCCL_A'] = '1'\nif __name__ == '__main__':\n    f()", "NCCL_A=1"),
         ("def f():\n    os.environ['NCCL_A'] = '1'", ""),
+        ("@app.command()\ndef f():\n    os.environ['NCCL_A'] = '1'", "NCCL_A?"),
+        ("@contextmanager\ndef f():\n    os.environ['NCCL_A'] = '1'", ""),
+        ("os.environ['NCCL_A'] = '1'\nos.execv(sys.executable, sys.argv)", "NCCL_A=1 ?"),
         ("def f(k, v):\n    os.environ[k] = v\nf('NCCL_A', '1')\nf('NCCL_B', '2')", "NCCL_A=1 NCCL_B=2"),
         ("def f(x):\n    f(x)\n    f(x + x)\n    os.environ['NCCL_A'] = x\nf('1')", "NCCL_A=1"),
         ("class A:\n    def f(self):\n        os.environ['NCCL_A'] = '1'\nA().f()", "NCCL_A?"),
@@ -150,6 +153,12 @@ fn modules_of_the_job_are_followed() {
         ("import lib.env as e\ne.f()", "app/lib/env.py", function, "NCCL_A=1"),
         ("from lib.env import *\nf()", "app/lib/env.py", function, "NCCL_A=1"),
         ("from lib.env import f", "app/lib/env.py", function, "NCCL_A?"),
+        (
+            "import env\nenv.f()",
+            "app/env.py",
+            "import os\nA = {'NCCL_A': '1'}\ndef f():\n    os.environ.update(A)\n",
+            "NCCL_A=1",
+        ),
         ("try:\n    import env\nexcept ImportError:\n    pass", "app/env.py", set, "NCCL_A=1"),
         ("def f():\n    import env", "app/env.py", set, ""),
         (
