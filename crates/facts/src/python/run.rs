@@ -220,11 +220,12 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
         self.path.is_doubtful |= rows.is_none();
         for row in rows.unwrap_or_else(|| vec![vec![None; targets.len()]]) {
             for (target, value) in targets.iter().zip(row) {
-                self.bind(target, value);
+                self.give(target, value);
             }
             self.block(source, body.clone());
         }
         self.path.is_doubtful = doubtful;
+        targets.iter().for_each(|target| self.give(target, None));
     }
 
     /// Runs a statement without a block.

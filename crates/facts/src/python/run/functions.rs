@@ -100,7 +100,7 @@ impl ProgramRun<'_, '_> {
         }
         let at = self.path.at.clone();
         for (index, parameter) in function.parameters.iter().enumerate() {
-            self.bind(parameter, values.get(index).cloned().flatten());
+            self.give(parameter, values.get(index).cloned().flatten());
         }
         self.block(&function.source, function.body.clone());
         self.active.remove(name);

@@ -40,11 +40,17 @@ impl ProgramRun<'_, '_> {
         }
     }
 
-    /// Gives a name of the module a value, or takes it.
+    /// Gives a name of the module a value, or takes it where the statement may not run.
     pub(super) fn bind(&mut self, name: &str, value: Option<String>) {
+        let is_certain = !self.path.is_doubtful;
+        self.give(name, value.filter(|_| is_certain));
+    }
+
+    /// Gives a name of the module a value, or takes it.
+    pub(super) fn give(&mut self, name: &str, value: Option<String>) {
         let full = format!("{}{name}", self.module.prefix);
         self.names.displays.remove(&full);
-        match value.filter(|_| !self.path.is_doubtful) {
+        match value {
             Some(value) => _ = self.names.texts.insert(full.clone(), value),
             None => _ = self.names.texts.remove(&full),
         }

@@ -114,6 +114,7 @@ fn variables_that_a_program_sets_are_followed() {
         ("os.environ.update({'NCCL_A': '1', 'NCCL_B': b}, NCCL_C='3')", "NCCL_A=1 NCCL_B? NCCL_C=3"),
         ("ALL = {'NCCL_A': '1'}\nos.environ.update(ALL)", "NCCL_A=1"),
         ("ALL = {'NCCL_A': '1'}\nfor k, v in ALL.items():\n    os.environ[k] = v", "NCCL_A=1"),
+        ("def f():\n    for k in ['NCCL_A', 'NCCL_B']:\n        os.environ[k] = '1'\ng(f)", "NCCL_A? NCCL_B?"),
         ("os.environ.update(load())", "?"),
         ("os.environ[name()] = '1'", "?"),
         ("del os.environ['NCCL_ALGO']\nold = os.environ.pop('NCCL_B', None)", "-NCCL_ALGO -NCCL_B"),
