@@ -110,6 +110,10 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
         Ok(symbols) => symbols.iter().any(|symbol| symbol.defined && symbol.name == "ncclGetVersion"),
         Err(_) => object.elf.soname.as_deref() == Some(SONAME),
     };
+    let opened = import.process.objects().iter().find(|object| is_nccl(object) && is_opened_first(context, object));
+    if let Some(object) = opened {
+        return at(context, &object.path, "the program opens it before it imports torch".to_owned());
+    }
     if import.failure.is_none() {
         // A program that NCCL is linked into does not export its functions.
         let has_strings = |object: &&LoadedObject<'_>| object.file.as_ref().is_some_and(|file| strings(file).is_some());
@@ -135,6 +139,13 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
         }
     }
     Fact::Absent
+}
+
+/// Returns true for a library that the program opens before it imports torch. It is the one that torch gets.
+fn is_opened_first(context: &Context<'_>, object: &LoadedObject<'_>) -> bool {
+    let opened = context.python.iter().flat_map(|python| &python.opened);
+    let names = opened.filter_map(|(library, _)| library.rsplit('/').next());
+    matches!(object.asked, Requester::Dlopen(_)) && { names }.any(|name| object.path.file_name() == name.as_bytes())
 }
 
 fn at<'a>(context: &Context<'a>, path: &ImagePath, route: String) -> Fact<Loaded<'a>> {

@@ -57,6 +57,8 @@ pub(super) struct Python {
     pub(super) hooks: Vec<ImagePath>,
     /// What its own code does to its variables.
     pub(super) changed: ChangedVariables,
+    /// Libraries that the program opens before it imports torch, true where their symbols are global.
+    pub(super) opened: Vec<(String, bool)>,
     /// The mark of its virtual environment, if the user cannot read it: then it does not start.
     pub(super) unreadable_mark: Option<ImagePath>,
     /// True if permissions refuse it nothing.
@@ -98,6 +100,7 @@ impl Python {
             site_packages: Vec::new(),
             hooks: Vec::new(),
             changed: ChangedVariables::default(),
+            opened: Vec::new(),
             unreadable_mark: None,
             is_unlimited: files.is_unlimited(),
             modules: Err(Gap::new("its path was not computed")),
@@ -189,8 +192,11 @@ impl Python {
             FirstEntry::Archive(file) => Some(file),
         };
         path.run_program(&call.target);
-        let SitePath { entries, packages, hooks, opaque, finders, unreadable_mark, changed, is_understood, .. } = path;
+        let SitePath {
+            entries, packages, hooks, opaque, finders, unreadable_mark, changed, opened, is_understood, ..
+        } = path;
         self.changed = changed;
+        self.opened = opened;
         if !is_understood {
             return Err(Gap::new("the code behind -c changes sys.path in a way that is not understood"));
         }

@@ -15,7 +15,7 @@ use super::super::pattern;
 use super::code;
 use super::condition::{ConditionScope, outcome};
 use super::environment;
-use super::expression::CodeScope;
+use super::expression::{CodeScope, string};
 use super::modules::{self, Importable};
 use super::program::is_of_packages;
 use super::site::SitePath;
@@ -28,6 +28,8 @@ pattern!(
     CHANGE,
     r"\bsys\.(?:path|meta_path|path_hooks|modules)\s*(?:\.(?:insert|append|extend|remove|pop|clear|sort|reverse|update|setdefault)\b|\[[^\]]*\]\s*=[^=]|\+?=[^=])|\bdel\s+sys\.path\b|\baddsitedir\b"
 );
+// `ctypes.CDLL(NAME, …)`, and what ctypes has for it.
+pattern!(OPEN, r"\bctypes\.(?:CDLL|PyDLL|cdll\.LoadLibrary)\((.*)\)");
 pattern!(ADDITION, r"^(?:sys\.path\.(?:append|extend)\(|sys\.path\s*\+=)");
 
 /// Most blocks, calls and imports within one another.
@@ -63,6 +65,8 @@ pub(super) struct ProgramRun<'r, 'w> {
     /// The functions whose calls have not ended.
     active: BTreeSet<String>,
     modules: BTreeSet<String>,
+    /// Names that lead to no module of the job.
+    outside: BTreeSet<String>,
     /// What names mean in a module that has run, by the beginning of its full names.
     spaces: BTreeMap<String, BTreeMap<String, String>>,
     module: Rc<ModuleName>,
@@ -86,6 +90,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
             called: BTreeMap::new(),
             active: BTreeSet::new(),
             modules: BTreeSet::new(),
+            outside: BTreeSet::new(),
             spaces: BTreeMap::new(),
             module,
             torch: Reach::No,
@@ -99,9 +104,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
 
     /// Runs the program, then what it may call in ways that are not followed.
     pub(super) fn run(mut self, file: Option<ImagePath>, text: &[u8], package: &str) {
-        if !package.is_empty() {
-            self.follow(package);
-        }
+        self.follow(package);
         let module = ModuleName { prefix: String::new(), package: package.to_owned(), is_main: true };
         self.module = Rc::new(module);
         self.source(file, text);
@@ -225,7 +228,9 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
             self.block(source, body.clone());
         }
         self.path.is_doubtful = doubtful;
-        targets.iter().for_each(|target| self.give(target, None));
+        for target in &targets {
+            self.give(target, None);
+        }
     }
 
     /// Runs a statement without a block.
@@ -247,6 +252,16 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
             }
             self.path.is_doubtful = doubtful;
         }
+        if self.torch == Reach::No
+            && !self.path.is_doubtful
+            && let Some(captures) = OPEN.captures(written.as_bytes())
+        {
+            let arguments = String::from_utf8_lossy(captures.get(1).map_or(&[][..], |found| found.as_bytes()));
+            let library = arguments.split(',').next().unwrap_or_default();
+            if let Some(library) = self.scoped(|scope| string(library, scope)) {
+                self.path.opened.push((library, arguments.contains("RTLD_GLOBAL")));
+            }
+        }
         self.assign(text);
         self.calls(&written);
         self.has_group |= written.contains("init_process_group(") && !self.path.is_doubtful;
@@ -262,6 +277,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
 
     /// Changes `sys.path`, unless that makes no difference to torch.
     fn change(&mut self, text: &str) {
+        self.outside.clear();
         let effects = self.scoped(|scope| code::line(text, scope));
         let find = |path: &SitePath<'_>| modules::find(path.files, path.version, &path.entries, "torch");
         let before = find(self.path);

@@ -57,6 +57,8 @@ pub(super) struct SitePath<'w> {
     depth: usize,
     /// What code did to the variables of the process.
     pub(super) changed: ChangedVariables,
+    /// Libraries that the program opens before it imports torch, true where their symbols are global.
+    pub(super) opened: Vec<(String, bool)>,
     /// The file and the line that run, from 1; no file for `-c`.
     pub(super) at: (Option<ImagePath>, usize),
     /// True while it is unknown whether what runs does run.
@@ -91,6 +93,7 @@ impl<'w> SitePath<'w> {
             unreadable_mark: None,
             depth: 0,
             changed: ChangedVariables::default(),
+            opened: Vec::new(),
             at: (None, 1),
             is_doubtful: false,
             is_understood: true,

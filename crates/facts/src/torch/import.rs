@@ -150,6 +150,13 @@ impl<'w> Importer<'w> {
             Some(module) => import.process.dlopen(&module, interpreter, DlopenMode::NOW)?,
             None => interpreter,
         };
+        // A library that is mapped is the one that others need by its name. One that is missing ends the program, or nothing.
+        for (library, is_global) in &self.python.opened {
+            let mode = DlopenMode { is_global: *is_global, ..DlopenMode::NOW };
+            if let Err(Stop::Unknown(gap)) = import.process.dlopen(library, caller, mode) {
+                return Err(gap.into());
+            }
+        }
         let mode = if self.is_global {
             DlopenMode { is_global: true, ..DlopenMode::LAZY }
         } else {

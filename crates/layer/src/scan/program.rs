@@ -6,8 +6,8 @@ use model::{BoundsError, Entry, Found, Gap, PythonImports};
 use super::extract::{Collect, Extractor};
 use super::text::{self, TextCollector};
 
-/// What a program that changes where modules come from, or a variable, or that imports torch, has in its text.
-const MARKS: [&[u8]; 12] = [
+/// What a program that changes where modules come from, or a variable, or opens a library, has in its text.
+const MARKS: [&[u8]; 14] = [
     b"torch",
     b"sys.path",
     b".path.",
@@ -19,6 +19,9 @@ const MARKS: [&[u8]; 12] = [
     b"putenv",
     b"unsetenv",
     b"load_dotenv",
+    // What is opened before torch is imported may be what torch gets.
+    b"CDLL(",
+    b"LoadLibrary(",
     // The program itself calls what its modules define.
     b"init_process_group",
 ];

@@ -286,6 +286,7 @@ fn an_inspection_in_full() {
       installs              absent
       path                  absent
       shadow                absent
+      shadowed_modules      absent
       not_imported          absent
       other_python          absent
       other_home            absent

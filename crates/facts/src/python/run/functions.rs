@@ -38,6 +38,7 @@ impl ProgramRun<'_, '_> {
             };
             let outer = std::mem::replace(&mut self.module, Rc::new(module));
             let names = self.names.full.clone();
+            self.path.files.budget.spend(names.len() / 16);
             self.block(source, body);
             self.names.full = names;
             self.module = outer;
@@ -96,6 +97,7 @@ impl ProgramRun<'_, '_> {
         let module = std::mem::replace(&mut self.module, Rc::clone(&function.module));
         if let Some(full) = self.spaces.get(&function.module.prefix).filter(|_| module.prefix != function.module.prefix)
         {
+            self.path.files.budget.spend(full.len() / 16);
             self.names.full.clone_from(full);
         }
         let at = self.path.at.clone();

@@ -13,13 +13,14 @@ impl ProgramRun<'_, '_> {
     pub(super) fn import_statement(&mut self, text: &str) {
         if let Some((module, names)) = text.strip_prefix("from ").and_then(|rest| rest.split_once(" import")) {
             let Some(module) = modules::absolute(module.trim(), &self.module.package) else { return };
-            self.follow(&module);
+            let is_of_job = self.follow(&module);
             let names = names.trim().trim_start_matches('(').trim_end_matches(')').split(',');
             for name in names {
                 let mut words = name.split_whitespace();
                 let Some(name) = words.next() else { continue };
                 let own = words.nth(1).unwrap_or(name);
                 if name == "*" {
+                    self.path.files.budget.spend((self.functions.len() + self.names.texts.len()) / 16);
                     let prefix = format!("{module}.");
                     let of_module = self.functions.keys().chain(self.names.texts.keys());
                     let of_module =
@@ -28,8 +29,11 @@ impl ProgramRun<'_, '_> {
                     self.names.full.extend(of_module);
                     continue;
                 }
-                self.follow(&format!("{module}.{name}"));
-                self.names.full.insert(own.to_owned(), format!("{module}.{name}"));
+                let name = format!("{module}.{name}");
+                if is_of_job {
+                    self.follow(&name);
+                }
+                self.names.full.insert(own.to_owned(), name);
             }
             return;
         }
@@ -44,25 +48,33 @@ impl ProgramRun<'_, '_> {
         }
     }
 
-    /// Imports a module of the job, with the packages that it is in.
-    pub(super) fn follow(&mut self, name: &str) {
+    /// Imports a module of the job, with the packages that it is in. Returns false for any other.
+    pub(super) fn follow(&mut self, name: &str) -> bool {
+        if name.is_empty() {
+            return false;
+        }
         let mut folder: Option<ImagePath> = None;
         let ends = name.match_indices('.').map(|(end, _)| end).chain([name.len()]);
         let mut start = 0;
         for end in ends {
-            let (Some(whole), Some(part)) = (name.get(..end), name.get(start..end)) else { return };
+            let (Some(whole), Some(part)) = (name.get(..end), name.get(start..end)) else { return false };
             start = end + 1;
             let files = self.path.files;
             if whole == "torch" {
                 let reach = if self.path.is_doubtful { Reach::Maybe } else { Reach::Yes };
                 self.torch = self.torch.max(reach);
-                return;
+            }
+            if whole == "torch" || self.outside.contains(whole) {
+                return false;
             }
             let found = match &folder {
                 None => modules::find(files, self.path.version, &self.path.entries, part),
                 Some(folder) => modules::in_entry(files, self.path.version, folder, part),
             };
-            let Some(found) = found.filter(|found| !is_of_packages(found.path())) else { return };
+            let Some(found) = found.filter(|found| !is_of_packages(found.path())) else {
+                self.outside.insert(whole.to_owned());
+                return false;
+            };
             folder = Some(found.path().clone());
             if !self.modules.insert(whole.to_owned()) {
                 continue;
@@ -75,6 +87,7 @@ impl ProgramRun<'_, '_> {
                 Importable::Namespace(_) => {}
             }
         }
+        true
     }
 
     /// Runs a module.
@@ -112,12 +125,11 @@ impl ProgramRun<'_, '_> {
             if import.condition != ImportCondition::None || module.starts_with('=') {
                 continue;
             }
-            self.follow(&module);
-            import
-                .names
-                .split(' ')
-                .filter(|name| !matches!(*name, "" | "*"))
-                .for_each(|name| self.follow(&format!("{module}.{name}")));
+            if self.follow(&module) {
+                for name in import.names.split(' ').filter(|name| !matches!(*name, "" | "*")) {
+                    self.follow(&format!("{module}.{name}"));
+                }
+            }
         }
     }
 }

@@ -183,6 +183,24 @@ fn modules_of_the_job_are_followed() {
 }
 
 #[test]
+fn libraries_that_a_program_opens_before_torch_are_noted() {
+    for (code, expected) in [
+        ("import ctypes\nctypes.CDLL('libnccl.so.2')", &[("libnccl.so.2", false)][..]),
+        (
+            "from ctypes import CDLL, RTLD_GLOBAL\na = CDLL('/x/libnccl.so.2', mode=RTLD_GLOBAL)",
+            &[("/x/libnccl.so.2", true)],
+        ),
+        ("import ctypes\nctypes.cdll.LoadLibrary('libnccl.so.2')", &[("libnccl.so.2", false)]),
+        ("import ctypes, torch\nctypes.CDLL('libnccl.so.2')", &[]),
+        ("import ctypes\nctypes.CDLL(None)\nif a:\n    ctypes.CDLL('libnccl.so.2')", &[]),
+    ] {
+        let opened = run(&[&FOLDERS[..], &[("app/train.py", code)]].concat(), script()).opened;
+        let opened: Vec<_> = opened.iter().map(|(library, is_global)| (library.as_str(), *is_global)).collect();
+        assert_eq!(opened, expected, "{code}");
+    }
+}
+
+#[test]
 fn startup_code_sets_variables() {
     const PACKAGES: &str = "usr/lib/python3/dist-packages";
     for (file, text) in [
