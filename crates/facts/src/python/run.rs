@@ -1,12 +1,12 @@
 //! Runs the code of a program as far as it decides which torch is imported and which variables NCCL gets: statements whose
 //! execution is certain, those that may run, and functions where they are called.
 
+mod blocks;
 mod functions;
 mod imports;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::rc::Rc;
 
 use model::ImagePath;
@@ -21,7 +21,7 @@ use super::program::is_of_packages;
 use super::site::SitePath;
 use super::source::{PythonSource, first_word};
 use functions::Function;
-use names::{ProgramNames, rows};
+use names::ProgramNames;
 
 // What changes sys.path, or how modules are found; reading them is harmless.
 pattern!(
@@ -34,9 +34,6 @@ pattern!(ADDITION, r"^(?:sys\.path\.(?:append|extend)\(|sys\.path\s*\+=)");
 
 /// Most blocks, calls and imports within one another.
 const DEPTH: usize = 60;
-
-/// Most statements that are run.
-const MOST: usize = 40_000;
 
 /// The module that code belongs to.
 struct ModuleName {
@@ -132,105 +129,6 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
         let source = Rc::new(PythonSource::read(file, text));
         self.sources.push(Rc::clone(&source));
         self.block(&source, 0..source.statements.len());
-    }
-
-    /// Runs statements. Returns true if what follows may not run.
-    fn block(&mut self, source: &Rc<PythonSource>, range: Range<usize>) -> bool {
-        self.depth += 1;
-        let ends = self.statements(source, range);
-        self.depth -= 1;
-        ends
-    }
-
-    fn statements(&mut self, source: &Rc<PythonSource>, range: Range<usize>) -> bool {
-        let doubtful = self.path.is_doubtful;
-        let mut ends = false;
-        let mut otherwise = Some(false);
-        let mut at = range.start;
-        while let Some(statement) = source.statements.get(at).filter(|_| at < range.end) {
-            self.steps += 1;
-            let is_paid = self.path.files.budget.spend_on_text(statement.text.len());
-            if !is_paid || self.depth > DEPTH || self.steps > MOST {
-                let file = source.file.clone().unwrap_or_else(ImagePath::root);
-                self.path.leave_unread(&file);
-                return true;
-            }
-            self.path.at = (source.file.clone(), statement.line);
-            let body = at + 1..statement.end.min(range.end);
-            at = body.end.max(at + 1);
-            let word = first_word(&statement.text);
-            let condition = statement.text.get(word.len()..).unwrap_or_default();
-            match word {
-                "if" | "elif" | "else" | "except" | "finally" | "while" | "match" | "case" => {
-                    let before = if word == "if" { Some(true) } else { otherwise };
-                    let known = match word {
-                        "if" | "elif" => self.condition(condition),
-                        "else" | "finally" => Some(true),
-                        _ => None,
-                    };
-                    let runs = match (before, known) {
-                        (Some(false), _) | (_, Some(false)) => Some(false),
-                        (Some(true), known) => known,
-                        (None, _) => None,
-                    };
-                    otherwise = match (before, known) {
-                        (Some(false), _) | (Some(true), Some(true)) => Some(false),
-                        (before, Some(false)) => before,
-                        _ => None,
-                    };
-                    let runs = match word {
-                        "except" | "while" | "match" | "case" => None,
-                        "finally" => Some(true),
-                        _ => runs,
-                    };
-                    if runs != Some(false) {
-                        self.path.is_doubtful |= runs.is_none();
-                        let returns = self.block(source, body);
-                        self.path.is_doubtful = doubtful || ends;
-                        if returns && runs == Some(true) {
-                            return true;
-                        }
-                        ends |= returns;
-                    }
-                }
-                "try" | "with" => {
-                    otherwise = Some(true);
-                    ends |= self.block(source, body);
-                }
-                "for" => self.repeat(source, condition, body),
-                "async" if condition.trim_start().starts_with("def ") => self.define(source, statement, body),
-                "def" | "class" => self.define(source, statement, body),
-                "return" | "break" | "continue" => {
-                    self.simple(condition.trim());
-                    self.path.is_doubtful = doubtful;
-                    return true;
-                }
-                _ => self.simple(&statement.text),
-            }
-            self.path.is_doubtful = doubtful || ends;
-        }
-        self.path.is_doubtful = doubtful;
-        ends
-    }
-
-    /// Runs a loop: for each string of a list, or once in doubt.
-    fn repeat(&mut self, source: &Rc<PythonSource>, header: &str, body: Range<usize>) {
-        let Some((targets, list)) = header.split_once(" in ") else { return };
-        let targets: Vec<_> = targets.split(',').map(|name| name.trim().to_owned()).collect();
-        let list = self.written(list);
-        let rows = self.scoped(|scope| rows(&list, targets.len(), scope));
-        let doubtful = self.path.is_doubtful;
-        self.path.is_doubtful |= rows.is_none();
-        for row in rows.unwrap_or_else(|| vec![vec![None; targets.len()]]) {
-            for (target, value) in targets.iter().zip(row) {
-                self.give(target, value);
-            }
-            self.block(source, body.clone());
-        }
-        self.path.is_doubtful = doubtful;
-        for target in &targets {
-            self.give(target, None);
-        }
     }
 
     /// Runs a statement without a block.

@@ -134,6 +134,24 @@ fn variables_that_a_program_sets_are_followed() {
         ("os.environ['NCCL_A'] = '1'\nos.execv(sys.executable, sys.argv)", "NCCL_A=1 ?"),
         ("def f(k, v):\n    os.environ[k] = v\nf('NCCL_A', '1')\nf('NCCL_B', '2')", "NCCL_A=1 NCCL_B=2"),
         ("def f(x):\n    f(x)\n    f(x + x)\n    os.environ['NCCL_A'] = x\nf('1')", "NCCL_A=1"),
+        (
+            "try:\n    os.environ['NCCL_A'] = '1'\n    find()\n    os.environ['NCCL_B'] = '1'\nexcept Error:\n    pass",
+            "NCCL_A=1 NCCL_B?",
+        ),
+        (
+            "try:\n    find()\n    os.environ['NCCL_A'] = '1'\nfinally:\n    os.environ['NCCL_B'] = '1'",
+            "NCCL_A=1 NCCL_B=1",
+        ),
+        (
+            "try:\n    find()\nexcept Error:\n    pass\nelse:\n    os.environ['NCCL_A'] = '1'\nos.environ['NCCL_B'] = '1'",
+            "NCCL_A? NCCL_B=1",
+        ),
+        (
+            "try:\n    if 'NCCL_ALGO' not in os.environ:\n        pass\n    else:\n        os.environ['NCCL_A'] = '1'\nexcept Error:\n    pass",
+            "NCCL_A=1",
+        ),
+        ("while a():\n    break\nos.environ['NCCL_A'] = '1'", "NCCL_A=1"),
+        ("def f():\n    for a in b:\n        return\n    os.environ['NCCL_A'] = '1'\nf()", "NCCL_A?"),
         ("class A:\n    def f(self):\n        os.environ['NCCL_A'] = '1'\nA().f()", "NCCL_A?"),
         ("dist.init_process_group()\nos.environ['NCCL_A'] = '1'", "NCCL_A?"),
         ("env = dict(os.environ)\nenv['NCCL_A'] = '1'\nrun(env={**os.environ, 'NCCL_B': '1'})", ""),
