@@ -50,6 +50,9 @@ fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
     if let Some(text) = literal(text).or_else(|| formatted(text, scope)) {
         return Some(text);
     }
+    if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+        return string(inner, scope);
+    }
     if let Some(text) = scope.names.get(text) {
         return scope.budget.spend_on_text(text.len()).then(|| text.clone());
     }
@@ -251,6 +254,8 @@ mod tests {
             ("f'{HERE!r}/x'", None),
             ("'\\x2f'", None),
             ("'a' 'b'", None),
+            ("('/a' + '/b')", Some("/a/b")),
+            ("('/a')('/b')", None),
             ("f'/srv/{x}'", None),
             ("unknown('/a')", None),
             ("os.path.join('/a'", None),

@@ -19,7 +19,8 @@ const RUNNERS: &[&str] = &["spawn(", "target=", "Fire(", "run("];
 pub(super) struct Function {
     source: Rc<PythonSource>,
     body: Range<usize>,
-    parameters: Vec<String>,
+    /// Each parameter, and its default.
+    parameters: Vec<(String, Option<String>)>,
     module: Rc<ModuleName>,
     /// True if a decorator may call it, or have it called.
     is_registered: bool,
@@ -47,11 +48,17 @@ impl ProgramRun<'_, '_> {
         let parameters =
             text.split_once('(').and_then(|(_, rest)| closed(rest)).map_or("", |(parameters, _)| parameters);
         let parameters = split(parameters, ',').unwrap_or_default();
-        let parameters = parameters.into_iter().map(|one| first_word(one.trim()).to_owned());
+        let parameters = parameters.into_iter().map(|one| {
+            let (name, default) = one.split_once('=').map_or((one, None), |(name, default)| (name, Some(default)));
+            (
+                first_word(name.trim()).to_owned(),
+                default.and_then(|default| self.scoped(|scope| string(default, scope))),
+            )
+        });
         let before = body.start.checked_sub(2).and_then(|before| source.statements.get(before));
         let function = Function {
             source: Rc::clone(source),
-            parameters: parameters.filter(|one| !one.is_empty()).collect(),
+            parameters: parameters.filter(|(name, _)| !name.is_empty()).collect(),
             module: Rc::clone(&self.module),
             is_registered: before.is_some_and(|before| registers(&before.text)),
             body,
@@ -75,8 +82,9 @@ impl ProgramRun<'_, '_> {
             let is_run = arguments.is_some() || RUNNERS.iter().any(|runner| before.ends_with(runner));
             let doubtful = self.path.is_doubtful;
             self.path.is_doubtful |= is_branch || !is_run;
-            let arguments =
-                arguments.and_then(closed).and_then(|(arguments, _)| split(arguments, ',')).unwrap_or_default();
+            let arguments = arguments.and_then(closed).and_then(|(arguments, _)| split(arguments, ','));
+            // What is only named is called with other arguments.
+            let arguments = arguments.unwrap_or_else(|| vec!["*arguments"]);
             self.call(name, &arguments);
             self.path.is_doubtful = doubtful;
         }
@@ -84,10 +92,17 @@ impl ProgramRun<'_, '_> {
 
     fn call(&mut self, name: &str, arguments: &[&str]) {
         let Some(function) = self.functions.get(name).cloned() else { return };
-        let values: Vec<_> = arguments.iter().map(|argument| self.scoped(|scope| string(argument, scope))).collect();
+        let is_spread = arguments.iter().any(|argument| argument.trim().starts_with('*'));
+        let arguments = arguments.iter().map(|argument| argument.trim()).filter(|argument| !argument.is_empty());
+        let given: Vec<_> = arguments
+            .map(|argument| {
+                let (name, value) = named(argument).map_or((None, argument), |(name, value)| (Some(name), value));
+                (name, self.scoped(|scope| string(value, scope)))
+            })
+            .collect();
         let is_certain = !self.path.is_doubtful;
         let is_known = self.called.get(name).is_some_and(|before| *before || !is_certain);
-        let is_same = is_known && !values.iter().any(Option::is_some);
+        let is_same = is_known && !given.iter().any(|(_, value)| value.is_some());
         if self.depth > DEPTH || is_same || !self.active.insert(name.to_owned()) {
             return;
         }
@@ -101,8 +116,11 @@ impl ProgramRun<'_, '_> {
             self.names.full.clone_from(full);
         }
         let at = self.path.at.clone();
-        for (index, parameter) in function.parameters.iter().enumerate() {
-            self.give(parameter, values.get(index).cloned().flatten());
+        for (index, (parameter, default)) in function.parameters.iter().enumerate() {
+            let named = given.iter().find(|(name, _)| *name == Some(parameter));
+            let given = named.or_else(|| given.get(index).filter(|(name, _)| name.is_none()));
+            let value = given.map_or_else(|| default.clone(), |(_, value)| value.clone());
+            self.give(parameter, value.filter(|_| !is_spread));
         }
         self.block(&function.source, function.body.clone());
         self.active.remove(name);
@@ -133,7 +151,7 @@ impl ProgramRun<'_, '_> {
             let own = name.rsplit('.').next().unwrap_or_default();
             let is_registered = self.functions.get(&name).is_some_and(|function| function.is_registered);
             if self.has_unread_calls || is_registered || own.starts_with("__") || words.contains(own) {
-                self.call(&name, &[]);
+                self.call(&name, &["*arguments"]);
             }
         }
         self.path.is_doubtful = false;
@@ -146,4 +164,11 @@ fn registers(decorator: &str) -> bool {
         no_grad overload override property setter staticmethod wraps";
     let name = decorator.strip_prefix('@').and_then(|text| text.split('(').next()?.rsplit('.').next());
     name.is_some_and(|name| !model::is_among(name.trim(), OTHERS))
+}
+
+/// The name and the value of an argument that is given by its name.
+fn named(argument: &str) -> Option<(&str, &str)> {
+    let (name, value) = argument.split_once('=')?;
+    let name = name.trim();
+    (first_word(name) == name && !value.starts_with('=')).then_some((name, value))
 }

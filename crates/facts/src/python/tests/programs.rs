@@ -133,6 +133,10 @@ fn variables_that_a_program_sets_are_followed() {
         ("@contextmanager\ndef f():\n    os.environ['NCCL_A'] = '1'", ""),
         ("os.environ['NCCL_A'] = '1'\nos.execv(sys.executable, sys.argv)", "NCCL_A=1 ?"),
         ("def f(k, v):\n    os.environ[k] = v\nf('NCCL_A', '1')\nf('NCCL_B', '2')", "NCCL_A=1 NCCL_B=2"),
+        ("def f(a, v='1', k='NCCL_A'):\n    os.environ[k] = v\nf(1)\nf(1, k='NCCL_B', v='2')", "NCCL_A=1 NCCL_B=2"),
+        ("def f(a, k='NCCL_A'):\n    os.environ[k] = a\nf(b)\nf(k='NCCL_B', a='2')", "NCCL_A? NCCL_B=2"),
+        ("def f(k='NCCL_A'):\n    os.environ[k] = '1'\nf(*b)", "?"),
+        ("def f(k='NCCL_A'):\n    os.environ[k] = '1'\ng(partial(f, b))", "?"),
         ("def f(x):\n    f(x)\n    f(x + x)\n    os.environ['NCCL_A'] = x\nf('1')", "NCCL_A=1"),
         (
             "try:\n    os.environ['NCCL_A'] = '1'\n    find()\n    os.environ['NCCL_B'] = '1'\nexcept Error:\n    pass",
