@@ -125,13 +125,17 @@ impl ProgramRun<'_, '_> {
         self.block(&function.source, function.body.clone());
         self.active.remove(name);
         self.path.at = at;
-        self.module = module;
-        self.names = names;
-        // What it declares as global may have another value.
+        // What it declares as global keeps its value.
         let body = function.source.statements.get(function.body.clone()).unwrap_or_default();
-        for statement in body.iter().filter_map(|statement| statement.text.strip_prefix("global ")) {
-            statement.split(',').for_each(|name| self.bind(name.trim(), None));
+        let globals = body.iter().filter_map(|statement| statement.text.strip_prefix("global "));
+        let globals = globals.flat_map(|names| names.split(',')).map(str::trim);
+        let value = |name| self.names.texts.get(&format!("{}{name}", self.module.prefix)).cloned();
+        let globals: Vec<_> = globals.map(|name| (name, value(name))).collect();
+        self.names = names;
+        for (name, value) in globals {
+            self.bind(name, value);
         }
+        self.module = module;
     }
 
     /// Runs, in doubt, the functions that nothing certain calls and whose names the code mentions.

@@ -137,6 +137,10 @@ fn variables_that_a_program_sets_are_followed() {
         ("def f(a, k='NCCL_A'):\n    os.environ[k] = a\nf(b)\nf(k='NCCL_B', a='2')", "NCCL_A? NCCL_B=2"),
         ("def f(k='NCCL_A'):\n    os.environ[k] = '1'\nf(*b)", "?"),
         ("def f(k='NCCL_A'):\n    os.environ[k] = '1'\ng(partial(f, b))", "?"),
+        (
+            "A = '1'\nB = '1'\ndef f():\n    global A\n    A = '2'\n    B = '2'\nf()\nos.environ.update(NCCL_A=A, NCCL_B=B)",
+            "NCCL_A=2 NCCL_B=1",
+        ),
         ("def f(x):\n    f(x)\n    f(x + x)\n    os.environ['NCCL_A'] = x\nf('1')", "NCCL_A=1"),
         (
             "try:\n    os.environ['NCCL_A'] = '1'\n    find()\n    os.environ['NCCL_B'] = '1'\nexcept Error:\n    pass",
