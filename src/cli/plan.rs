@@ -150,6 +150,11 @@ impl ImagesPlan {
     ) -> Result<Self, CliError> {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
+        let from_stdin = common.launch.iter().filter(|path| path.as_os_str() == "-").count();
+        if from_stdin > 1 || from_stdin == 1 && common.images.iter().any(|image| is_stdin(image)) {
+            let what = "--launch -: standard input cannot also be another launch file or an image";
+            return Err(CliError::Usage(what.to_owned()));
+        }
         let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
         let given = process.command.as_deref().map(|text| StartCommand::of_option("--command", text)).transpose();
         let given = given.map_err(|why| CliError::Usage(format!("--command: {why}")))?;
@@ -399,7 +404,7 @@ fn in_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
 fn images_of(launch: &Launched) -> Vec<String> {
     let images = launch.images();
     for (file, image) in &images {
-        super::say(&format!("note: {file} names the image {image}"));
+        super::say(&format!("note: {file} names the image {}", conceal(image)));
     }
     images.into_iter().map(|(_, image)| image).collect()
 }

@@ -45,6 +45,7 @@ fn given(service: &YamlNode) -> Given {
         has_more_networks: service.get("networks").is_some_and(|node| node.list().len() + node.entries().len() > 1),
         is_privileged: service.text("privileged") == Some("true"),
         memory: limit.map(size),
+        unread: service.get("extends").map(|node| Said::new("`extends` takes keys of another service", node.line)),
         ..Given::default()
     };
     if service.text("ipc").is_some_and(|ipc| ipc != "private" && ipc != "none") {

@@ -108,8 +108,8 @@ pub struct Given {
     pub memory: Option<Said<i64>>,
     /// What it mounts over the image, as `SOURCE:TARGET`.
     pub mounts: Vec<Said<String>>,
-    /// The line whose options a variable holds that is computed when the job starts.
-    pub computed_options: Option<usize>,
+    /// What may say more, and is not read.
+    pub unread: Option<Said<&'static str>>,
     /// How many such containers the file starts.
     pub copies: Option<Said<i64>>,
     /// How many times a scheduler starts the command on each node.
@@ -123,7 +123,7 @@ impl Given {
     pub(super) fn shm_bytes(&self, file: &str, line: usize) -> Fact<i64> {
         match &self.shm {
             Some(SharedMemory::Bytes(said)) => said.clone().fact(file, "the size of /dev/shm"),
-            None if self.computed_options.is_some() => self.computed(file),
+            None if self.unread.is_some() => self.unknown(file),
             None if self.starter.isolates() => Fact::seen(DEFAULT_SHM, [site(file, line, "the size of /dev/shm")]),
             Some(SharedMemory::Large) | None => Fact::Absent,
         }
@@ -134,7 +134,7 @@ impl Given {
         let word = |name: String| if name == "host" { name } else { "own".to_owned() };
         match &self.network {
             Some(said) => said.clone().fact(file, "the network").map(word),
-            None if self.computed_options.is_some() => self.computed(file),
+            None if self.unread.is_some() => self.unknown(file),
             None if self.starter.isolates() => Fact::seen("own".to_owned(), [site(file, line, "the network")]),
             None => Fact::known("host".to_owned()),
         }
@@ -148,19 +148,18 @@ impl Given {
         let names: Vec<_> = said.chain(privileged).chain(all).collect();
         let sites = self.rdma.iter().map(|said| site(file, said.line, "RDMA devices"));
         match names.is_empty() {
-            true if self.computed_options.is_some() => self.computed(file),
+            true if self.unread.is_some() => self.unknown(file),
             true => Fact::Absent,
             false => Fact::seen(names, sites),
         }
     }
 
-    /// A fact of which options that are computed may decide.
-    fn computed<T>(&self, file: &str) -> Fact<T> {
-        let line = self.computed_options.unwrap_or_default();
-        Fact::Unknown(
-            Gap::new(format!("{file}:{line}: a variable holds options, and is computed when the job starts"))
-                .settled_by("write the options into the file"),
-        )
+    /// A fact that what is not read may decide.
+    fn unknown<T>(&self, file: &str) -> Fact<T> {
+        let line = self.unread.as_ref().map_or(0, |said| said.line);
+        let what = self.unread.as_ref().and_then(|said| said.value).unwrap_or_default();
+        let why = format!("{file}:{line}: {what}");
+        Fact::Unknown(Gap::new(why).settled_by("write what it holds into the file"))
     }
 
     /// True if nothing bounds the memory that it may lock.

@@ -162,7 +162,8 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
     {
         rest = after;
         if !option.starts_with('-') {
-            container.given.computed_options = Some(line);
+            let what = "a variable holds options, and is computed when the job starts";
+            container.given.unread = Some(Said::new(what, line));
             continue;
         }
         let (name, value) = match option.split_once('=') {

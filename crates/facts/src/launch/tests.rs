@@ -437,6 +437,7 @@ fn a_service_gets_what_its_keys_say() {
     for (service, expected) in [
         ("{runtime: nvidia}", "network=own shm_bytes=67108864 starter=compose"),
         ("{image: x}", ""),
+        ("{gpus: all, ipc: host, extends: base}", "network=? rdma=? starter=compose"),
         (
             "{gpus: all, shm_size: 8gb, network_mode: host, devices: [/dev/infiniband], cap_add: [IPC_LOCK]}",
             "locks_memory=true network=host rdma=/dev/infiniband shm_bytes=8589934592 starter=compose",

@@ -6,7 +6,7 @@ use model::{BoundsError, Entry, Found, Gap, PythonImports};
 use super::extract::{Collect, Extractor};
 use super::text::{self, TextCollector};
 
-/// What a program that changes where modules come from, or a variable, or opens a library, has in its text.
+/// What a program that imports torch, changes where modules come from or a variable, or opens a library has in its text.
 const MARKS: [&[u8]; 14] = [
     b"torch",
     b"sys.path",
