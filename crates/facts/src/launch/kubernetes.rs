@@ -48,7 +48,9 @@ fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContai
     node.list().iter().for_each(|value| walk(value, above, found));
     let mut here = above.clone();
     here.metadata = node.get("metadata").or(above.metadata);
-    for count in COPIES.iter().filter_map(|key| node.get(key)) {
+    // The replicas of a service, and the groups of a LeaderWorkerSet, are jobs of their own.
+    let is_several = node.get("selector").is_some() || node.get("leaderWorkerTemplate").is_some();
+    for count in COPIES.iter().filter(|key| !is_several || **key != "replicas").filter_map(|key| node.get(key)) {
         let before = here.copies.as_ref().map_or(Some(1), |copies| copies.value);
         let count_here = count.as_str().and_then(|text| text.parse::<i64>().ok());
         let value = before.zip(count_here).and_then(|(before, count)| before.checked_mul(count));
@@ -95,11 +97,18 @@ fn container(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> LaunchC
 fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
     let annotations = above.metadata.and_then(|metadata| metadata.get("annotations"));
     let is_true = |node: Option<&YamlNode>| node.and_then(YamlNode::as_str) == Some("true");
-    let host = pod.get("hostNetwork").filter(|node| is_true(Some(node)));
+    let network = pod.get("hostNetwork").map(|node| {
+        let word = match node.as_str() {
+            Some("true") => Some("host"),
+            Some(text) if is_computed(text) => None,
+            _ => Some("own"),
+        };
+        Said { value: word.map(ToOwned::to_owned), line: node.line }
+    });
     let security = container.get("securityContext");
     let mut given = Given {
         starter: Starter::Kubernetes,
-        network: host.map(|node| Said::new("host".to_owned(), node.line)),
+        network,
         has_more_networks: annotations.is_some_and(|all| NETWORKS.iter().any(|name| all.get(name).is_some())),
         is_privileged: is_true(security.and_then(|context| context.get("privileged"))),
         copies: above.copies.clone(),

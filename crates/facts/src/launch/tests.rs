@@ -474,6 +474,14 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
     );
     let group = "kind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: {spec: {containers: [{image: t, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n";
     assert_eq!(given_by("job.yaml", group), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
+    let container = "containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]";
+    let service =
+        format!("kind: Deployment\nspec: {{replicas: 3, selector: {{}}, template: {{spec: {{{container}}}}}}}\n");
+    assert_eq!(given_by("job.yaml", &service), "gpus=1 network=own shm_bytes=67108864 starter=kubernetes");
+    let set = format!(
+        "kind: LeaderWorkerSet\nspec: {{replicas: 2, leaderWorkerTemplate: {{size: 4, workerTemplate: {{spec: {{{container}}}}}}}}}\n"
+    );
+    assert_eq!(given_by("job.yaml", &set), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
     let two = "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}, {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}\n";
     assert_eq!(given_by("job.yaml", two), "gpus=? network=own shm_bytes=67108864 starter=kubernetes");
 }

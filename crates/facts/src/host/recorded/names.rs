@@ -1,4 +1,4 @@
-//! Settings of the job that name interfaces, RDMA devices, GIDs or GPUs, compared with those of the host.
+//! Settings of the job that name interfaces or RDMA devices, compared with those of the host.
 
 use model::{Fact, Gap, Value};
 
@@ -57,4 +57,38 @@ fn takes(variable: &str, value: &str, names: &[&str]) -> bool {
 fn described(variable: &str, value: &str, names: &[&str]) -> String {
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     format!("{variable}={value} (the host has {names})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{record, said};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn names_are_compared_with_those_of_the_host() {
+        let host = "network: {interfaces: [{name: lo}, {name: ens5}]}\nrdma: {devices: [{name: mlx5_0, ports: []}]}";
+        let unmatched = |record_text: &str, name: &str, value: &str, network: &str| {
+            let mut facts = Facts::default();
+            let settings = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            facts.insert(key::ENV_EFFECTIVE, Fact::known(settings));
+            facts.insert(key::CONTAINER_NETWORK, Fact::known(network.to_owned()));
+            produce(&record(record_text), &mut facts);
+            said(facts.get(key::HOST_UNMATCHED_NAMES).clone())
+        };
+        for (name, value, expected) in [
+            ("NCCL_SOCKET_IFNAME", "ens", "absent"),
+            ("NCCL_SOCKET_IFNAME", "eth0", r#"["NCCL_SOCKET_IFNAME=eth0 (the host has lo, ens5)"]"#),
+            ("NCCL_SOCKET_IFNAME", "", "absent"),
+            ("GLOO_SOCKET_IFNAME", "ens5", "absent"),
+            ("GLOO_SOCKET_IFNAME", "ens5,ens6", r#"["GLOO_SOCKET_IFNAME=ens5,ens6 (the host has lo, ens5)"]"#),
+            ("NCCL_IB_HCA", "mlx5", "absent"),
+            ("NCCL_IB_HCA", "=mlx5_9", r#"["NCCL_IB_HCA==mlx5_9 (the host has mlx5_0)"]"#),
+        ] {
+            assert_eq!(unmatched(host, name, value, "host"), expected, "{name}={value}");
+            assert_eq!(unmatched(host, name, value, "own"), "absent", "{name}={value} in another network");
+        }
+        let unknown = "network: {interfaces: {unknown: x}}";
+        assert_eq!(unmatched(unknown, "NCCL_SOCKET_IFNAME", "eth0", "host"), "unknown: x");
+    }
 }
