@@ -131,6 +131,7 @@ impl ImageStart {
         };
         image.settle(rootfs, config, &initial, started);
         image.assumed.extend(std::mem::take(&mut runner.assumed));
+        image.assumed.extend(image.call.as_ref().and_then(|call| absent_script(rootfs, call)));
         image.assumed.extend(image.call.as_ref().and_then(|call| runner.others(call)));
         let state = image.call.as_ref().map(|call| &call.state);
         image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
@@ -282,6 +283,13 @@ fn program(rootfs: &RootFs, config: Option<&ImageConfig>, started: &Started) -> 
 #[cfg(test)]
 pub(super) fn python(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<PythonCall> {
     ImageStart::of(rootfs, config).call
+}
+
+/// A script that Python is to run and that the image does not have, as a launch that mounts it has it.
+fn absent_script(rootfs: &RootFs, call: &PythonCall) -> Option<String> {
+    let PythonTarget::Script(path) = &call.target else { return None };
+    let is_there = rootfs.open(path).is_ok() || rootfs.is_directory(path) || rootfs.unknown.is_some();
+    (!is_there).then(|| format!("the run brings {path}, which the image does not have"))
 }
 
 #[cfg(test)]
