@@ -170,6 +170,12 @@ impl ImagesPlan {
         let has_sandbox = !common.reading.access.no_sandbox;
         let cache = Arc::new(common.caching.open(process.trust, environment)?);
         let takes_images = common.images.is_empty();
+        let is_empty = |file: &LaunchFile| file.containers.is_empty() && file.settings.is_empty();
+        if takes_images && launch.options.is_empty() && launch.files.iter().all(is_empty) {
+            let names: Vec<_> = launch.files.iter().map(|file| file.name.as_str()).collect();
+            let what = "starts no container and sets no variable that is judged: name the image to check";
+            return Err(CliError::Usage(format!("--launch {}: {what}", names.join(", "))));
+        }
         let images = if takes_images { images_of(&launch) } else { common.images };
         let requests = requests(&images, common.reading, process.jobs, &cache, environment)?;
         let jobs = requests.first().map_or(NonZeroUsize::MIN, |request| request.jobs);

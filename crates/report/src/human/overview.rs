@@ -38,6 +38,9 @@ pub(crate) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows: Vec<_> = launch(facts).into_iter().map(|text| ("launch", text)).collect();
     if !facts.are_of_image() {
         rows.extend(of_job);
+        if rows.is_empty() {
+            rows.push(("launch", "no container with a GPU".to_owned()));
+        }
         return rows;
     }
     rows.extend(start(facts).map(|text| ("start", text)));
