@@ -167,10 +167,10 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
 
     fn condition(&self, text: &str) -> Option<bool> {
         let written = self.written(text);
-        let (files, entries) = (self.path.files, &*self.path.entries);
-        self.scoped(|scope| {
-            outcome(&written, &ConditionScope { code: scope, files, entries, is_main: self.module.is_main })
-        })
+        let files = self.path.files;
+        let entries = &*self.path.entries;
+        let is_main = self.module.is_main;
+        self.scoped(|scope| outcome(&written, &ConditionScope { code: scope, files, entries, is_main }))
     }
 
     /// Changes `sys.path`, unless that makes no difference to torch.
