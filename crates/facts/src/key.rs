@@ -511,7 +511,7 @@ keys! {
     CONTAINER_MEMORY "container.memory_bytes" i64, "Most memory of the container, in bytes";
     CONTAINER_MOUNTS "container.mounts" Vec<String>, "What the container mounts over the image, as SOURCE:TARGET";
     CONTAINER_RANKS "container.ranks" i64, "Number of processes that the launcher in the container's command starts on a node, if an option says it";
-    CONTAINER_NODES "container.nodes" i64, "Number of nodes of the job, as its launcher is told, or the number of copies of the container that the file starts";
+    CONTAINER_NODES "container.nodes" i64, "Number of nodes that the launcher is told, or number of copies of the container that the file starts";
     CONTAINER_UNMATCHED_NAMES "container.unmatched_names" Vec<String>, "Settings of interfaces that leave none of a container's own network, whose only interface is eth0";
     CONTAINER_OTHER_IMAGES "container.other_images" Vec<String>, "Images of one repository of which the containers with GPUs take several tags";
     CONTAINER_HIDDEN "container.hidden" Vec<String>, "What mounts of the container hide: the folder, and the PyTorch or NCCL of the image that is in it";

@@ -6,7 +6,7 @@ use model::{Fact, Gap, Site};
 
 /// Sentences about settings, each with its sites; becomes one list fact.
 #[derive(Default)]
-pub(super) struct SettingList {
+pub(crate) struct SettingList {
     texts: Vec<String>,
     known: BTreeSet<String>,
     at: Vec<Site>,
@@ -14,7 +14,7 @@ pub(super) struct SettingList {
 
 impl SettingList {
     /// Adds a sentence unless it is there, and its sites.
-    pub(super) fn push(&mut self, text: String, at: impl IntoIterator<Item = Site>) {
+    pub(crate) fn push(&mut self, text: String, at: impl IntoIterator<Item = Site>) {
         if self.known.insert(text.clone()) {
             self.texts.push(text);
         }
@@ -22,7 +22,7 @@ impl SettingList {
     }
 
     /// An empty list is absent, or unknown if something could not be read.
-    pub(super) fn fact(mut self, gap: Option<&Gap>) -> Fact<Vec<String>> {
+    pub(crate) fn fact(mut self, gap: Option<&Gap>) -> Fact<Vec<String>> {
         self.at.sort();
         self.at.dedup();
         match gap {

@@ -6,6 +6,7 @@ mod describe;
 mod effective;
 mod list;
 mod loopback;
+mod matching;
 mod missing;
 mod name;
 mod names;
@@ -21,7 +22,8 @@ use model::Fact;
 use super::settings::Settings;
 use super::{Context, Facts, key, nccl};
 
-use list::SettingList;
+pub(crate) use list::SettingList;
+pub(crate) use matching::unmatched_names;
 use name::{Family, Name, NameState, NcclBackend, Readers};
 use names::{names, variables};
 use readings::{bad_values, costly_values, refused_values};

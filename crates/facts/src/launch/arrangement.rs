@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use model::{Fact, Gap, Value};
+use model::{Fact, Gap, ImagePath, Value};
 
 use super::container::meant;
 use super::given::{Given, Said, Starter, site};
 use super::ranks::{self, Ranks};
 use super::{LaunchContainer, LaunchFile, Launched, Setting};
+use crate::environment::{SettingList, unmatched_names};
 use crate::map_entries::MapEntries;
 use crate::value::FactType;
-use crate::{Facts, key, takes_any};
+use crate::{Facts, key};
 use key::Key;
 
 impl Facts {
@@ -140,7 +141,7 @@ fn processes(container: &LaunchContainer) -> Option<Said<i64>> {
     of_command(container).map_or_else(tasks, |ranks| ranks.processes)
 }
 
-/// The nodes of the job: as the launcher is told, or as many as the file starts containers.
+/// The number of nodes: what the launcher is told, or how many copies of the container the file starts.
 fn nodes(container: &LaunchContainer, file: &str) -> Fact<i64> {
     let given = &container.given;
     let said = of_command(container).and_then(|ranks| ranks.nodes).or_else(|| given.nodes.clone());
@@ -148,55 +149,45 @@ fn nodes(container: &LaunchContainer, file: &str) -> Fact<i64> {
 }
 
 fn mounts(given: &Given, file: &str) -> Fact<Vec<String>> {
-    let names: Vec<_> = given.mounts.iter().filter_map(|said| said.value.clone()).collect();
-    let sites = given.mounts.iter().map(|said| site(file, said.line, "mounts"));
-    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+    let mut list = SettingList::default();
+    for said in &given.mounts {
+        said.value.iter().for_each(|mount| list.push(mount.clone(), [site(file, said.line, "mounts")]));
+    }
+    list.fact(None)
 }
 
 /// Settings of interfaces that leave none of a network of its own, in which Docker and the plugins of Kubernetes name the only
 /// interface eth0.
 fn unmatched_interfaces(facts: &Facts) -> Fact<Vec<String>> {
-    if facts.get(key::CONTAINER_NETWORK).value().map(String::as_str) != Some("own") {
-        return Fact::Absent;
-    }
-    let Fact::Seen { value: Value::Map(settings), .. } = facts.certain(&key::ENV_EFFECTIVE) else {
-        return Fact::Absent;
-    };
-    let has_eth0 = |name: &str, value: &str| match name {
-        // Gloo and TensorPipe take whole names.
-        "GLOO_SOCKET_IFNAME" | "TP_SOCKET_IFNAME" => value.split(',').any(|name| name == "eth0"),
-        _ => takes_any(value, ["eth0"].into_iter()),
-    };
-    let names = ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"];
-    let found = names.iter().filter_map(|name| {
-        let Value::Text(value) = settings.get(*name)? else { return None };
-        (!value.is_empty() && !has_eth0(name, value)).then(|| format!("{name}={value}"))
-    });
-    let found: Vec<_> = found.collect();
-    if found.is_empty() {
-        Fact::Absent
-    } else {
-        Fact::seen(found, facts.view(&key::ENV_EFFECTIVE).sites().iter().cloned())
+    let names = Fact::known(vec!["eth0"]);
+    let compared = [("NCCL_SOCKET_IFNAME", &names), ("GLOO_SOCKET_IFNAME", &names)];
+    let unmatched = unmatched_names(facts, &compared, |setting, _| setting.to_owned());
+    match facts.get(key::CONTAINER_NETWORK) {
+        Fact::Seen { value: network, .. } if network == "own" => unmatched,
+        Fact::Unknown(gap) if unmatched != Fact::Absent => Fact::Unknown(gap.clone()),
+        _ => Fact::Absent,
     }
 }
 
 /// The libraries of the image over which a container mounts a folder or a file.
 fn hidden(containers: &[LaunchContainer], file: &str, facts: &Facts) -> Fact<Vec<String>> {
-    let paths = [facts.get(key::TORCH_PATH), facts.get(key::NCCL_LOADED_PATH)];
-    let paths: Vec<String> = paths.into_iter().filter_map(|path| Some(path.value()?.to_string())).collect();
     let mounts = containers.iter().flat_map(|container| &container.given.mounts);
-    let mut names = Vec::new();
-    let mut sites = Vec::new();
+    let mut list = SettingList::default();
+    let mut gap = None;
     for (mount, line) in mounts.filter_map(|said| Some((said.value.as_deref()?, said.line))) {
         let target = mount.rsplit(':').next().unwrap_or(mount).trim_end_matches('/');
-        let is_below =
-            |path: &&String| path.strip_prefix(target).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        for path in paths.iter().filter(is_below).filter(|_| !target.is_empty()) {
-            names.push(format!("{target} hides {path}"));
-            sites.push(site(file, line, "mounts"));
+        for path in [facts.get(key::TORCH_PATH), facts.get(key::NCCL_LOADED_PATH)] {
+            let hides = |path: &ImagePath| !target.is_empty() && path.starts_with(&ImagePath::from(target));
+            match path {
+                Fact::Seen { value: path, .. } if hides(path) => {
+                    list.push(format!("{target} hides {path}"), [site(file, line, "mounts")]);
+                }
+                Fact::Unknown(unknown) => gap = Some(unknown),
+                _ => {}
+            }
         }
     }
-    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+    list.fact(gap)
 }
 
 /// Ports that commands of several services name, on the network of the host.
@@ -205,7 +196,7 @@ fn colliding_ports(file: &LaunchFile) -> Fact<Vec<String>> {
     for container in &file.containers {
         let is_on_host = container.given.network.as_ref().and_then(|said| said.value.as_deref()) == Some("host");
         let words: Vec<&String> = container.entrypoint.iter().chain(&container.arguments).flatten().collect();
-        if is_on_host && container.given.starter == Starter::Compose {
+        if is_on_host && !container.is_optional && container.given.starter == Starter::Compose {
             for pair in words.windows(2) {
                 if let [option, port] = pair
                     && *option == "--port"
@@ -221,14 +212,16 @@ fn colliding_ports(file: &LaunchFile) -> Fact<Vec<String>> {
         let names: Vec<_> = containers.iter().map(|container| container.name.as_str()).collect();
         format!("{port} of {}", names.join(" and "))
     };
-    let names: Vec<_> = takers.iter().map(described).collect();
-    let sites = takers.values().flatten().map(|container| site(&file.name, container.line, "command"));
-    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+    let mut list = SettingList::default();
+    for taken in &takers {
+        list.push(described(taken), taken.1.iter().map(|container| site(&file.name, container.line, "command")));
+    }
+    list.fact(None)
 }
 
 /// Images of which containers with GPUs take several tags.
 fn other_images(file: &LaunchFile) -> Fact<Vec<String>> {
-    let with_gpu = file.containers.iter().filter(|container| container.given.has_gpu);
+    let with_gpu = file.containers.iter().filter(|container| container.given.has_gpu && !container.is_optional);
     let mut images: Vec<(&str, usize)> = with_gpu.filter_map(|one| Some((one.image.as_deref()?, one.line))).collect();
     images.sort_unstable();
     images.dedup_by_key(|(image, _)| *image);
@@ -241,19 +234,21 @@ fn other_images(file: &LaunchFile) -> Fact<Vec<String>> {
         let same = images.iter().filter(|(other, _)| repository(other) == repository(image.0));
         same.count() > 1
     };
-    let shared: Vec<_> = images.iter().filter(is_shared).collect();
-    let names: Vec<_> = shared.iter().map(|(image, _)| (*image).to_owned()).collect();
-    let sites = shared.iter().map(|(_, line)| site(&file.name, *line, "image"));
-    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+    let mut list = SettingList::default();
+    for (image, line) in images.iter().filter(is_shared) {
+        list.push((*image).to_owned(), [site(&file.name, *line, "image")]);
+    }
+    list.fact(None)
 }
 
 /// Variables that a script exports and does not pass to the container that it starts: an engine passes only what `-e` names.
 fn not_passed(file: &LaunchFile, containers: &[LaunchContainer]) -> Fact<Vec<String>> {
     let is_engine = containers.iter().all(|container| container.given.starter == Starter::Docker);
-    let unpassed: Vec<_> = file.unpassed.iter().filter(|given| is_engine && crate::is_judged(&given.name)).collect();
-    let names: Vec<_> = unpassed.iter().map(|given| given.name.clone()).collect();
-    let sites = unpassed.iter().map(|setting| setting.site.clone());
-    if names.is_empty() { Fact::Absent } else { Fact::seen(names, sites) }
+    let mut list = SettingList::default();
+    for setting in file.unpassed.iter().filter(|setting| is_engine && crate::is_judged(&setting.name)) {
+        list.push(setting.name.clone(), [setting.site.clone()]);
+    }
+    list.fact(None)
 }
 
 /// The address of the first rank, if it is the name of a service that the container does not resolve: on the network of the

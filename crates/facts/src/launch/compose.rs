@@ -24,6 +24,7 @@ pub(super) fn service(name: &str, service: &YamlNode) -> LaunchContainer {
         name: name.to_owned(),
         line: service.line,
         image: service.text("image").map(ToOwned::to_owned),
+        is_optional: service.get("profiles").is_some(),
         given: given(service),
         arguments: if entrypoint.is_some() { Some(arguments.unwrap_or_default()) } else { arguments },
         entrypoint,

@@ -15,6 +15,8 @@ pub struct LaunchContainer {
     pub line: usize,
     /// The image, as the file names it.
     pub image: Option<String>,
+    /// True for a service of a Compose profile, which starts only if it is asked for.
+    pub is_optional: bool,
     /// What it gets beside its command.
     pub given: Given,
     /// The variables that it gets beside those of the whole file.

@@ -1,5 +1,6 @@
 //! What a launch gives a container: devices, memory, namespaces.
 
+use model::document::YamlNode;
 use model::{Fact, Gap, Site};
 
 /// Size of /dev/shm that Docker, containerd and CRI-O give a container if nothing else is asked for.
@@ -34,6 +35,13 @@ impl<T> Said<T> {
                     .settled_by("render the file, or write the value into it"),
             ),
         }
+    }
+}
+
+impl Said<i64> {
+    /// The number that a node says.
+    pub(super) fn number(node: &YamlNode) -> Self {
+        Self { value: node.as_str().and_then(|text| text.trim().parse().ok()), line: node.line }
     }
 }
 
@@ -119,7 +127,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// The size of its shared memory; absent if that is no less than its memory.
+    /// The size of its shared memory; absent if it is as large as its memory.
     pub(super) fn shm_bytes(&self, file: &str, line: usize) -> Fact<i64> {
         match &self.shm {
             Some(SharedMemory::Bytes(said)) => said.clone().fact(file, "the size of /dev/shm"),

@@ -64,7 +64,7 @@ fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContai
             ("container", YamlValue::Map(_)) => found.push((container(value, node, &here), vec![value])),
             // A TrainJob overrides the pods of a runtime, which another file has.
             ("trainer", YamlValue::Map(_)) => {
-                let copies = value.get("numNodes").map(number);
+                let copies = value.get("numNodes").map(Said::number);
                 found.push((container(value, node, &Above { copies, ..here.clone() }), vec![value]));
             }
             ("initContainers", _) => {}
@@ -126,17 +126,18 @@ fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
     given
 }
 
-/// Reads the requests before the limits, which count.
+/// Reads the requests before the limits, which count. Only a limit bounds memory.
 fn resources(container: &YamlNode, given: &mut Given) {
     let resources = container.get("resources").or_else(|| container.get("resourcesPerNode"));
+    if let Some(limit) = resources.and_then(|resources| resources.at(&["limits", "memory"])) {
+        let value = limit.as_str().and_then(|text| bytes(text, Starter::Kubernetes));
+        given.memory = Some(Said { value, line: limit.line });
+    }
     let kinds = ["requests", "limits"].iter().filter_map(|kind| resources?.get(kind));
     for (name, amount) in kinds.flat_map(YamlNode::entries) {
         if name.contains(".com/") && name.contains("gpu") {
             given.has_gpu = true;
-            given.gpus = Some(number(amount));
-        } else if name == "memory" && given.memory.is_none() {
-            let value = amount.as_str().and_then(|text| bytes(text, Starter::Kubernetes));
-            given.memory = Some(Said { value, line: amount.line });
+            given.gpus = Some(Said::number(amount));
         } else if is_rdma_resource(name) && amount.as_str() != Some("0") {
             given.rdma.retain(|said| said.value.as_deref() != Some(name.as_str()));
             given.rdma.push(Said::new(name.clone(), amount.line));
@@ -162,10 +163,6 @@ fn volume(mount: &YamlNode, pod: &YamlNode, given: &mut Given) {
         (None, None) if target == "/dev/shm" => given.shm = Some(SharedMemory::Large),
         (None, None) => given.mount("a volume", target, mount.line),
     }
-}
-
-fn number(node: &YamlNode) -> Said<i64> {
-    Said { value: node.as_str().and_then(|text| text.trim().parse().ok()), line: node.line }
 }
 
 /// Replaces `$(NAME)` by the value in the container's `env`, and `$$(NAME)` by `$(NAME)`, as Kubernetes does. Another name in

@@ -283,10 +283,10 @@ fn given_by_scheduler(name: &str, value: &str, line: usize, given: &mut Given) {
 }
 
 /// The GPUs of `--gpus`: `Some(None)` for a number that is computed, and `None` for all.
-#[expect(clippy::option_option, reason = "all GPUs are no number, and a computed number is unknown")]
+#[expect(clippy::option_option, reason = "`all` is not a number, and a computed number is unknown")]
 fn gpus(value: &str) -> Option<Option<i64>> {
     let value = value.trim_matches(['"', '\'']);
-    if value == "all" {
+    if value.split(',').next() == Some("all") {
         return None;
     }
     match value.strip_prefix("device=") {

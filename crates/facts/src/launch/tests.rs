@@ -411,6 +411,7 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         ("docker run --gpus $N --shm-size $S x", "gpus=? network=own shm_bytes=? starter=docker"),
         ("podman run --device nvidia.com/gpu=all x", "network=own shm_bytes=65536000 starter=docker"),
         ("docker run x", ""),
+        ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
         (
             "docker run --gpus all --network=host \"${ARGS[@]}\" $IMAGE serve",
             "network=host rdma=? shm_bytes=? starter=docker",
@@ -454,6 +455,7 @@ fn a_service_gets_what_its_keys_say() {
         assert_eq!(given_by("compose.yaml", &format!("services: {{train: {service}}}\n")), expected, "{service}");
     }
     let two = "services:\n  a: {gpus: all, network_mode: host, command: serve --port 8000}\n  b: {gpus: all, network_mode: host, command: serve --port 8000}\n";
+    assert!(!given_by("c.yaml", &two.replace("gpus", "profiles: [x], gpus")).contains("colliding"));
     assert!(given_by("c.yaml", two).contains("colliding_ports=--port 8000 of a and b"), "{}", given_by("c.yaml", two));
 }
 
@@ -465,6 +467,8 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
         pod(&format!("{{containers: [{{{gpus}}}}}}}]}}")),
         "gpus=8 network=own shm_bytes=67108864 starter=kubernetes"
     );
+    let requested = "{containers: [{resources: {requests: {nvidia.com/gpu: 8, memory: 1Gi}}}]}";
+    assert_eq!(pod(requested), "gpus=8 network=own shm_bytes=67108864 starter=kubernetes");
     let rich = "{hostNetwork: true, containers: [{resources: {limits: {nvidia.com/gpu: 8, rdma/hca: 1, memory: 64Gi}}, \
                 securityContext: {capabilities: {add: [IPC_LOCK]}}, volumeMounts: [{name: shm, mountPath: /dev/shm}]}], \
                 volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}]}";

@@ -61,13 +61,9 @@ fn given(document: &YamlNode) -> Given {
     Given {
         starter: Starter::Service,
         has_gpu: true,
-        gpus: gpus.or_else(|| slots.map(number)),
+        gpus: gpus.or_else(|| slots.map(Said::number)),
         shm,
-        nodes: nodes.map(number),
+        nodes: nodes.map(Said::number),
         ..Given::default()
     }
-}
-
-fn number(node: &YamlNode) -> Said<i64> {
-    Said { value: node.as_str().and_then(|text| text.parse().ok()), line: node.line }
 }

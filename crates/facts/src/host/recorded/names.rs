@@ -1,62 +1,30 @@
 //! Settings of the job that name interfaces or RDMA devices, compared with those of the host.
 
-use model::{Fact, Gap, Value};
+use model::Fact;
 
-use super::list;
+use crate::environment::unmatched_names;
 use crate::machine::Record;
-use crate::{Facts, key, takes_any};
+use crate::{Facts, key};
 
 /// The unmatched settings, for a process in the network of the host. A container with a network of its own has other
 /// interfaces, and the devices that it is given.
 pub(super) fn produce(record: &Record, facts: &mut Facts) {
-    let is_own = facts.get(key::CONTAINER_NETWORK).value().is_some_and(|network| network == "own");
     let interfaces = record.network.interfaces.as_ref();
-    let interfaces = interfaces.map(|all| all.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>());
-    let devices =
-        record.rdma.devices.as_ref().map(|all| all.iter().map(|device| device.name.as_str()).collect::<Vec<_>>());
-    let settings = match facts.certain(&key::ENV_EFFECTIVE) {
-        Fact::Seen { value: Value::Map(settings), at } => Some((settings.clone(), at.clone())),
-        _ => None,
-    };
-    let Some((settings, sites)) = settings.filter(|_| !is_own) else {
-        facts.insert(key::HOST_UNMATCHED_NAMES, Fact::Absent);
-        return;
-    };
+    let interfaces = interfaces.map(|all| all.iter().map(|interface| interface.name.as_str()).collect());
+    let devices = record.rdma.devices.as_ref().map(|all| all.iter().map(|device| device.name.as_str()).collect());
     let compared =
         [("NCCL_SOCKET_IFNAME", &interfaces), ("GLOO_SOCKET_IFNAME", &interfaces), ("NCCL_IB_HCA", &devices)];
-    let mut unmatched = Vec::new();
-    let mut gap: Option<Gap> = None;
-    for (variable, names) in compared {
-        let Some(Value::Text(value)) = settings.get(variable).filter(|value| **value != Value::Text(String::new()))
-        else {
-            continue;
-        };
-        match names {
-            Fact::Unknown(unknown) => _ = gap.get_or_insert(unknown.clone()),
-            Fact::Absent => unmatched.push(described(variable, value, &[])),
-            Fact::Seen { value: names, .. } => {
-                unmatched.extend((!takes(variable, value, names)).then(|| described(variable, value, names)));
-            }
-        }
-    }
-    let found = match gap {
-        Some(gap) if unmatched.is_empty() => Fact::Unknown(gap),
-        _ => Fact::seen(unmatched, sites),
+    let described = |setting: &str, names: &[&str]| {
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!("{setting} (the host has {names})")
     };
-    facts.insert(key::HOST_UNMATCHED_NAMES, list(found));
-}
-
-/// True if a list takes one of these names. Gloo takes whole names, and NCCL the beginnings of names.
-fn takes(variable: &str, value: &str, names: &[&str]) -> bool {
-    if variable.starts_with("GLOO") {
-        return value.split(',').all(|name| names.contains(&name));
-    }
-    takes_any(value, names.iter().copied())
-}
-
-fn described(variable: &str, value: &str, names: &[&str]) -> String {
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("{variable}={value} (the host has {names})")
+    let unmatched = unmatched_names(facts, &compared, described);
+    let found = match facts.get(key::CONTAINER_NETWORK) {
+        Fact::Seen { value: network, .. } if network == "own" => Fact::Absent,
+        Fact::Unknown(gap) if unmatched != Fact::Absent => Fact::Unknown(gap.clone()),
+        _ => unmatched,
+    };
+    facts.insert(key::HOST_UNMATCHED_NAMES, found);
 }
 
 #[cfg(test)]
@@ -88,6 +56,14 @@ mod tests {
             assert_eq!(unmatched(host, name, value, "host"), expected, "{name}={value}");
             assert_eq!(unmatched(host, name, value, "own"), "absent", "{name}={value} in another network");
         }
+        let mut facts = Facts::default();
+        facts.insert(key::ENV_EFFECTIVE, Fact::unknown("a script computes it"));
+        produce(&record(host), &mut facts);
+        assert_eq!(said(facts.get(key::HOST_UNMATCHED_NAMES).clone()), "unknown: a script computes it");
+        facts.insert(key::ENV_EFFECTIVE, Fact::known(BTreeMap::from([("NCCL_IB_HCA".to_owned(), "x".to_owned())])));
+        facts.insert(key::CONTAINER_NETWORK, Fact::unknown("a template computes it"));
+        produce(&record(host), &mut facts);
+        assert_eq!(said(facts.get(key::HOST_UNMATCHED_NAMES).clone()), "unknown: a template computes it");
         let unknown = "network: {interfaces: {unknown: x}}";
         assert_eq!(unmatched(unknown, "NCCL_SOCKET_IFNAME", "eth0", "host"), "unknown: x");
     }
