@@ -388,7 +388,8 @@ keys! {
     HOST_REDIRECTING_PORTS "host.redirecting_ports" Vec<String>, "PCIe switch ports above the GPUs whose ACS redirects peer-to-peer traffic to the root complex";
     HOST_TRANSLATED_GPUS "host.translated_gpus" Vec<String>, "GPUs whose DMA addresses the IOMMU translates";
     HOST_RDMA_DEVICES "host.rdma_devices" Vec<String>, "RDMA devices of the host, without those of Azure Accelerated Networking";
-    HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings of a process in the network of the host that name an interface or an RDMA device of which the host has none: the setting, and what the host has";
+    HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings that name an interface, an RDMA device, a GPU or a CPU of which the host has none: the setting, and what the host has. Interfaces and RDMA devices are those of a process in the network of the host";
+    HOST_DOUBTFUL_NAMES "host.doubtful_names" Vec<String>, "Settings that take several interfaces or only such as reach no other host, or a GID that no port may have: the setting, and what the host has";
     HOST_RDMA_WITHOUT_VERBS "host.rdma_without_verbs" Vec<String>, "RDMA devices that the kernel does not expose to user space";
     HOST_RDMA_ACTIVE_PORTS "host.rdma_active_ports" Vec<String>, "Active ports of the host's RDMA devices";
     HOST_ROCE_PORTS "host.roce_ports" Vec<String>, "Active RoCE ports of the host's RDMA devices";
@@ -507,8 +508,18 @@ keys! {
     CONTAINER_SHM "container.shm_bytes" i64, "Size of the container's /dev/shm in bytes, 64 MiB unless the launch says otherwise; absent if it is that of the host, or as large as memory";
     CONTAINER_NETWORK "container.network" String, "Network of the container: host, or own";
     CONTAINER_RDMA "container.rdma" Vec<String>, "What gives the container RDMA devices: a path, a resource of Kubernetes, privileged";
+    CONTAINER_RDMA_NODES_FEW "container.rdma_nodes_few" Vec<String>, "A setting of more RDMA devices than the container gets single device nodes, with these nodes";
     CONTAINER_LOCKS_MEMORY "container.locks_memory" bool, "True when nothing bounds the memory that the container locks: the capability IPC_LOCK, an unlimited memlock, privileged, or the limits of the host";
     CONTAINER_MEMORY "container.memory_bytes" i64, "Most memory of the container, in bytes";
+    CONTAINER_CPUS "container.cpus" i64, "Most CPUs of the container, rounded up";
+    CONTAINER_CPU_SET "container.cpu_set" Vec<String>, "The CPUs of the container, as the kernel lists them, such as 0-15";
+    CONTAINER_CAPABILITIES "container.capabilities" Vec<String>, "Linux capabilities that the launch adds, such as SYS_NICE";
+    CONTAINER_SECURITY "container.security" Vec<String>, "Profiles and options of seccomp, AppArmor and SELinux that the launch gives the container";
+    CONTAINER_RUNTIME "container.runtime" Vec<String>, "The OCI runtime of the container, or its runtime class in Kubernetes";
+    CONTAINER_HOST_NAME "container.host_name" Vec<String>, "Host name that the launch gives the container";
+    CONTAINER_DIRECTORY "container.directory" Vec<String>, "Working directory that the launch gives the container";
+    CONTAINER_HUGE_PAGES "container.huge_pages" Vec<String>, "Huge pages of the container, as SIZE: AMOUNT";
+    CONTAINER_CLAIMS "container.claims" Vec<String>, "Claims of devices of the container in Kubernetes, such as those of GPUs or of IMEX channels";
     CONTAINER_MOUNTS "container.mounts" Vec<String>, "What the container mounts over the image, as SOURCE:TARGET";
     CONTAINER_RANKS "container.ranks" i64, "Number of processes that the launcher in the container's command starts on a node, if an option says it";
     CONTAINER_NODES "container.nodes" i64, "Number of nodes that the launcher is told, or number of copies of the container that the file starts";

@@ -5,6 +5,7 @@ use std::io::BufRead;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde::Deserialize;
 
 use super::failure::Failure;
 use super::log::NcclLog;
@@ -414,26 +415,21 @@ pub fn ranks(ranks: &[u32]) -> String {
     format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, texts.join(", "))
 }
 
+/// Interfaces that reach no other host: `rules/tables/interfaces.yaml`.
+#[derive(Deserialize)]
+struct LocalInterfaces {
+    has_address: Vec<String>,
+    has_none: Vec<String>,
+}
+
+#[expect(clippy::expect_used, reason = "the table is part of the program, and a test reads it")]
+static LOCAL: LazyLock<LocalInterfaces> =
+    LazyLock::new(|| serde_yaml::from_str(include_str!("../tables/interfaces.yaml")).expect("a table that parses"));
+
 /// Returns true for an interface that reaches no other host: by the name that container engines, networks of Kubernetes and private
 /// networks give it, or by a link-local address.
 pub fn is_local(interface: &str, address: &str) -> bool {
-    let prefixes = [
-        "docker",
-        "br-",
-        "veth",
-        "virbr",
-        "cni",
-        "flannel",
-        "cali",
-        "cilium",
-        "lxc",
-        "podman",
-        "dummy",
-        "kube-",
-        "nodelocaldns",
-        "pod-id-link",
-        "tailscale",
-    ];
     let is_link_local = address.starts_with("169.254.") || address.starts_with("fe80:");
-    interface == "lo" || is_link_local || prefixes.iter().any(|prefix| interface.starts_with(prefix))
+    let mut prefixes = LOCAL.has_address.iter().chain(&LOCAL.has_none);
+    interface == "lo" || is_link_local || prefixes.any(|prefix| interface.starts_with(prefix))
 }

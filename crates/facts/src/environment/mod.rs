@@ -27,6 +27,7 @@ pub(crate) use matching::unmatched_names;
 use name::{Family, Name, NameState, NcclBackend, Readers};
 use names::{names, variables};
 use readings::{bad_values, costly_values, refused_values};
+pub(crate) use value::names::{excludes, takes_name};
 
 pub use describe::{VariableDescription, describe_variable, variable_names};
 pub use effective::is_judged;

@@ -1,10 +1,11 @@
 //! Facts about what a launch gives the container of an image.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Fact, Gap, ImagePath, Value};
 
 use super::container::meant;
+use super::details::Detail;
 use super::given::{Given, Said, Starter, site};
 use super::ranks::{self, Ranks};
 use super::{LaunchContainer, LaunchFile, Launched, Setting};
@@ -78,12 +79,17 @@ fn add(file: &LaunchFile, containers: &[LaunchContainer], facts: &mut Facts) {
     insert.each(key::CONTAINER_RDMA, |one| one.given.rdma(name));
     insert.each(key::CONTAINER_LOCKS_MEMORY, |one| Fact::known(one.given.may_lock()));
     insert.each(key::CONTAINER_MEMORY, |one| of_said(one.given.memory.clone(), name, "the memory limit"));
+    insert.each(key::CONTAINER_CPUS, |one| of_said(one.given.cpus.clone(), name, "the number of CPUs"));
+    for (detail, key, what) in Detail::ALL {
+        insert.each(*key, |one| one.given.details.fact(*detail, name, what));
+    }
     insert.each(key::CONTAINER_MOUNTS, |one| mounts(&one.given, name));
     insert.each(key::CONTAINER_RANKS, |one| of_said(processes(one), name, "the number of processes"));
     insert.each(key::CONTAINER_NODES, |one| nodes(one, name));
     let has_more = containers.iter().any(|one| one.given.has_more_networks);
     let names = if has_more { Fact::Absent } else { unmatched_interfaces(insert.facts) };
     insert.facts.insert(key::CONTAINER_UNMATCHED_NAMES, names);
+    facts.insert(key::CONTAINER_RDMA_NODES_FEW, few_rdma_nodes(facts));
     facts.insert(key::CONTAINER_OTHER_IMAGES, other_images(file));
     facts.insert(key::CONTAINER_HIDDEN, hidden(containers, name, facts));
     facts.insert(key::CONTAINER_COLLIDING_PORTS, colliding_ports(file));
@@ -169,6 +175,26 @@ fn unmatched_interfaces(facts: &Facts) -> Fact<Vec<String>> {
     }
 }
 
+/// Setting of more RDMA devices than the container gets device nodes, of which each device has one.
+fn few_rdma_nodes(facts: &Facts) -> Fact<Vec<String>> {
+    let name = "NCCL_IB_HCA";
+    let Fact::Seen { value: given, at } = facts.get(key::CONTAINER_RDMA) else { return Fact::Absent };
+    let is_single = |path: &&String| path.starts_with("/dev/infiniband/");
+    let nodes = given.iter().filter(|path| path.starts_with("/dev/infiniband/uverbs")).count();
+    let Fact::Seen { value: Value::Map(settings), .. } = facts.certain(&key::ENV_EFFECTIVE) else {
+        return Fact::Absent;
+    };
+    let Some(value) = settings.get(name).map(ToString::to_string).filter(|value| !value.starts_with('^')) else {
+        return facts.gap(&key::ENV_EFFECTIVE, Some(name)).map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone()));
+    };
+    let devices: BTreeSet<_> =
+        value.trim_start_matches('=').split(',').filter_map(|name| name.split(':').next()).collect();
+    if given.iter().all(|path| is_single(&path)) && nodes < devices.len() {
+        return Fact::Seen { value: vec![format!("{name}={value}: {}", given.join(", "))], at: at.clone() };
+    }
+    Fact::Absent
+}
+
 /// The libraries of the image over which a container mounts a folder or a file.
 fn hidden(containers: &[LaunchContainer], file: &str, facts: &Facts) -> Fact<Vec<String>> {
     let mounts = containers.iter().flat_map(|container| &container.given.mounts);
@@ -197,13 +223,11 @@ fn colliding_ports(file: &LaunchFile) -> Fact<Vec<String>> {
         let is_on_host = container.given.network.as_ref().and_then(|said| said.value.as_deref()) == Some("host");
         let words: Vec<&String> = container.entrypoint.iter().chain(&container.arguments).flatten().collect();
         if is_on_host && !container.is_optional && container.given.starter == Starter::Compose {
-            for pair in words.windows(2) {
-                if let [option, port] = pair
-                    && *option == "--port"
-                    && port.parse::<u16>().is_ok()
-                {
-                    takers.entry(format!("{option} {port}")).or_default().push(container);
-                }
+            let apart = words.windows(2).filter(|pair| pair.first().is_some_and(|option| *option == "--port"));
+            let joined = words.iter().filter_map(|word| word.strip_prefix("--port="));
+            let ports = apart.filter_map(|pair| pair.last().map(|port| port.as_str())).chain(joined);
+            for port in ports.filter(|port| port.parse::<u16>().is_ok()) {
+                takers.entry(format!("--port {port}")).or_default().push(container);
             }
         }
     }

@@ -5,7 +5,8 @@ use shell::name_length;
 
 use super::LaunchContainer;
 use super::container::texts;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed};
+use super::details::Detail;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed};
 
 /// A service.
 pub(super) fn service(name: &str, service: &YamlNode) -> LaunchContainer {
@@ -37,7 +38,9 @@ fn given(service: &YamlNode) -> Given {
     let size =
         |node: &YamlNode| Said { value: bytes(node.as_str().unwrap_or_default(), Starter::Compose), line: node.line };
     let list = |key: &str| service.get(key).map(YamlNode::list).unwrap_or_default();
-    let limit = service.get("mem_limit").or_else(|| service.at(&["deploy", "resources", "limits", "memory"]));
+    let limited = |own: &str, deployed: &str| {
+        service.get(own).or_else(|| service.at(&["deploy", "resources", "limits", deployed]))
+    };
     let mut given = Given {
         starter: Starter::Compose,
         has_gpu: service.get("gpus").is_some() || service.text("runtime") == Some("nvidia"),
@@ -45,7 +48,8 @@ fn given(service: &YamlNode) -> Given {
         network: service.get("network_mode").map(said),
         has_more_networks: service.get("networks").is_some_and(|node| node.list().len() + node.entries().len() > 1),
         is_privileged: service.text("privileged") == Some("true"),
-        memory: limit.map(size),
+        memory: limited("mem_limit", "memory").map(size),
+        cpus: limited("cpus", "cpus").map(|node| Said { value: node.as_str().and_then(cpus), line: node.line }),
         unread: service.get("extends").map(|node| Said::new("`extends` takes keys of another service", node.line)),
         ..Given::default()
     };
@@ -57,7 +61,18 @@ fn given(service: &YamlNode) -> Given {
         let name = device.as_str().or_else(|| device.text("source"));
         given.device(name.unwrap_or_default(), device.line);
     }
-    list("cap_add").iter().filter_map(YamlNode::as_str).for_each(|name| given.capability(name));
+    for node in list("cap_add") {
+        given.capability(node.as_str().unwrap_or_default(), node.line);
+    }
+    for (detail, key) in [
+        (Detail::Security, "security_opt"),
+        (Detail::Runtime, "runtime"),
+        (Detail::HostName, "hostname"),
+        (Detail::Directory, "working_dir"),
+        (Detail::CpuSet, "cpuset"),
+    ] {
+        given.details.add_node(detail, service.get(key));
+    }
     let locked = service.at(&["ulimits", "memlock"]);
     given.locks_memory |= locked.is_some_and(|node| node.as_str().or_else(|| node.text("soft")) == Some("-1"));
     for volume in list("volumes") {

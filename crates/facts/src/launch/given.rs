@@ -3,6 +3,8 @@
 use model::document::YamlNode;
 use model::{Fact, Gap, Site};
 
+use super::details::{Detail, Details};
+
 /// Size of /dev/shm that Docker, containerd and CRI-O give a container if nothing else is asked for.
 const DEFAULT_SHM: i64 = 64 << 20;
 
@@ -114,6 +116,8 @@ pub struct Given {
     pub locks_memory: bool,
     /// Most memory, in bytes.
     pub memory: Option<Said<i64>>,
+    /// Most CPUs at a time, rounded up.
+    pub cpus: Option<Said<i64>>,
     /// What it mounts over the image, as `SOURCE:TARGET`.
     pub mounts: Vec<Said<String>>,
     /// What may say more, and is not read.
@@ -124,6 +128,10 @@ pub struct Given {
     pub tasks: Option<Said<i64>>,
     /// The number of nodes of which its command is one.
     pub nodes: Option<Said<i64>>,
+    /// True if it gets only the device nodes of the host that it mounts.
+    pub restricts_devices: bool,
+    /// What else the file says of it.
+    pub details: Details,
 }
 
 impl Given {
@@ -150,7 +158,7 @@ impl Given {
 
     /// What gives it RDMA devices; absent if nothing does.
     pub(super) fn rdma(&self, file: &str) -> Fact<Vec<String>> {
-        let all = (!self.starter.isolates()).then(|| "the devices of the host".to_owned());
+        let all = (!self.starter.isolates() && !self.restricts_devices).then(|| "the devices of the host".to_owned());
         let privileged = self.is_privileged.then(|| "privileged".to_owned());
         let said = self.rdma.iter().filter_map(|said| said.value.clone());
         let names: Vec<_> = said.chain(privileged).chain(all).collect();
@@ -206,7 +214,8 @@ impl Given {
     }
 
     /// Adds a Linux capability.
-    pub(super) fn capability(&mut self, name: &str) {
+    pub(super) fn capability(&mut self, name: &str, line: usize) {
+        self.details.add(Detail::Capabilities, name.trim_start_matches("CAP_"), line);
         self.locks_memory |= matches!(name.trim_start_matches("CAP_"), "IPC_LOCK" | "ALL" | "all");
     }
 }
@@ -225,6 +234,17 @@ pub(super) fn is_rdma_resource(name: &str) -> bool {
 /// True if a text refers to something that is known only when the job starts, or when its template is rendered.
 pub(super) fn is_computed(text: &str) -> bool {
     ["${", "$(", "{{", "<%"].iter().any(|mark| text.contains(mark))
+}
+
+/// A number of CPUs, rounded up: `8`, `1.5`, or in Kubernetes `500m`.
+pub(super) fn cpus(text: &str) -> Option<i64> {
+    let (number, unit) = match text.trim().strip_suffix('m') {
+        Some(number) => (number, 1000.0),
+        None => (text.trim(), 1.0),
+    };
+    let cpus: f64 = number.parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, reason = "a float that does not fit saturates")]
+    Some((cpus / unit).ceil() as i64)
 }
 
 /// A number of bytes as Docker writes it, in which every unit is a power of 1024, or as Kubernetes writes it.
@@ -267,6 +287,15 @@ mod tests {
             ("${SHM}", Starter::Docker, None),
         ] {
             assert_eq!(bytes(text, starter), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_cpus() {
+        for (text, expected) in
+            [("8", Some(8)), ("1.5", Some(2)), ("500m", Some(1)), ("64000m", Some(64)), ("${N}", None), ("m", None)]
+        {
+            assert_eq!(cpus(text), expected, "{text}");
         }
     }
 

@@ -5,7 +5,8 @@ use shell::name_length;
 
 use super::LaunchContainer;
 use super::container::texts;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed, is_rdma_resource};
+use super::details::Detail;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed, is_rdma_resource};
 
 /// Keys that say how many pods a template makes. Where several are above each other, their product counts.
 const COPIES: &[&str] = &["replicas", "parallelism", "size", "numNodes"];
@@ -115,7 +116,10 @@ fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
         ..Given::default()
     };
     let added = security.and_then(|context| context.at(&["capabilities", "add"])).map(YamlNode::list);
-    added.unwrap_or_default().iter().filter_map(YamlNode::as_str).for_each(|name| given.capability(name));
+    for name in added.unwrap_or_default() {
+        given.capability(name.as_str().unwrap_or_default(), name.line);
+    }
+    details(container, pod, &mut given);
     if is_true(pod.get("hostIPC")) {
         given.shm = Some(SharedMemory::Large);
     }
@@ -126,16 +130,45 @@ fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
     given
 }
 
-/// Reads the requests before the limits, which count. Only a limit bounds memory.
+/// Profiles in the security context of a container or of its pod.
+const PROFILES: &[&[&str]] = &[
+    &["securityContext", "seccompProfile", "type"],
+    &["securityContext", "appArmorProfile", "type"],
+    &["securityContext", "seLinuxOptions", "type"],
+];
+
+fn details(container: &YamlNode, pod: &YamlNode, given: &mut Given) {
+    let profiles = PROFILES.iter().filter_map(|path| container.at(path).or_else(|| pod.at(path)));
+    profiles.for_each(|profile| given.details.add_node(Detail::Security, Some(profile)));
+    given.details.add_node(Detail::Runtime, pod.get("runtimeClassName"));
+    given.details.add_node(Detail::HostName, pod.get("hostname"));
+    given.details.add_node(Detail::Directory, container.get("workingDir"));
+    let claims = container.at(&["resources", "claims"]).map(YamlNode::list).unwrap_or_default();
+    for claim in claims {
+        given.details.add_node(Detail::Claims, claim.get("name"));
+    }
+}
+
+/// Reads the requests before the limits, which count. Only a limit bounds memory and CPUs.
 fn resources(container: &YamlNode, given: &mut Given) {
     let resources = container.get("resources").or_else(|| container.get("resourcesPerNode"));
     if let Some(limit) = resources.and_then(|resources| resources.at(&["limits", "memory"])) {
         let value = limit.as_str().and_then(|text| bytes(text, Starter::Kubernetes));
         given.memory = Some(Said { value, line: limit.line });
     }
+    if let Some(limit) = resources.and_then(|resources| resources.at(&["limits", "cpu"])) {
+        given.cpus = Some(Said { value: limit.as_str().and_then(cpus), line: limit.line });
+    }
+    let pages = resources.and_then(|resources| resources.get("limits")).map(YamlNode::entries).unwrap_or_default();
+    for (name, amount) in pages {
+        if let Some(size) = name.strip_prefix("hugepages-") {
+            let text = format!("{size}: {}", amount.as_str().unwrap_or_default());
+            given.details.add(Detail::HugePages, &text, amount.line);
+        }
+    }
     let kinds = ["requests", "limits"].iter().filter_map(|kind| resources?.get(kind));
     for (name, amount) in kinds.flat_map(YamlNode::entries) {
-        if name.contains(".com/") && name.contains("gpu") {
+        if name.contains(".com/") && (name.contains("gpu") || name.contains("/mig-")) {
             given.has_gpu = true;
             given.gpus = Some(Said::number(amount));
         } else if is_rdma_resource(name) && amount.as_str() != Some("0") {

@@ -8,6 +8,7 @@ mod arrangement;
 mod command;
 mod compose;
 mod container;
+mod details;
 mod given;
 mod kubernetes;
 mod launched;

@@ -6,7 +6,8 @@ use model::{ImagePath, is_among};
 use shell::{FlatCommand, ParameterForm, Piece, Word};
 
 use super::LaunchContainer;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, is_computed};
+use super::details::Detail;
+use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed};
 use crate::start::is_idle;
 
 /// A program that starts containers, and its options that take a value.
@@ -28,6 +29,10 @@ const PROGRAMS: &[ContainerProgram] = &[
         names: "apptainer singularity",
         valued: "-B --bind --mount --env --env-file -H --home --pwd --cwd -W --workdir -S --scratch -o --overlay --app --dns \
             --fusemount --hostname --network --network-args --security -c-config --nvccli-path",
+    },
+    ContainerProgram {
+        names: "ch-run",
+        valued: "-b --bind -c --cd -g --gid -m --mount -s --storage --unset-env -u --uid",
     },
     ContainerProgram {
         names: "docker podman nerdctl",
@@ -76,11 +81,20 @@ pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
             Some("fi" | "esac" | "done") => depth = depth.saturating_sub(1),
             _ => {}
         }
+        if words.iter().any(|word| restricts_devices(word)) {
+            batch.restricts_devices = true;
+        }
         let container = container(&words, &command, &batch);
         is_straight &= depth == 0 || container.is_none();
         found.extend(container);
     }
     if is_straight { last(found) } else { found }
+}
+
+/// True for the setting by which Enroot gives a container only the device nodes that it mounts.
+fn restricts_devices(word: &str) -> bool {
+    let value = word.strip_prefix("ENROOT_RESTRICT_DEV=").map(str::to_ascii_lowercase);
+    value.is_some_and(|value| matches!(&*value, "y" | "yes" | "true" | "1" | "on"))
 }
 
 /// Reads the options of a line `#SBATCH`, which all steps of the job have.
@@ -143,13 +157,15 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         let is_start = match base {
             "srun" => words.iter().skip(index).any(|word| word.starts_with("--container-")),
             "apptainer" | "singularity" => matches!(verb, Some("exec" | "run")),
+            "ch-run" => true,
             _ => verb == Some("run"),
         };
         is_start.then_some((index, program))
     })?;
     let is_srun = program.names == "srun";
+    let has_verb = !is_srun && program.names != "ch-run";
     let is_engine = program.names.starts_with("docker");
-    let verb = if is_srun { None } else { words.get(index + 1) };
+    let verb = words.get(index + 1).filter(|_| has_verb);
     let mut rest = words.get(index + 1 + usize::from(verb.is_some())..)?;
     let line = command.words.first().map_or(1, |word| word.line);
     let name = words.get(index)?.rsplit('/').next()?.to_owned();
@@ -183,7 +199,7 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         }
         match name {
             "--container-image" => container.image = value,
-            "--container-workdir" | "--pwd" | "--cwd" => container.directory = value,
+            "--container-workdir" | "--pwd" | "--cwd" | "--cd" => container.directory = value,
             "-w" | "--workdir" if is_engine => container.directory = value,
             "--name" if is_engine => text.clone_into(&mut container.name),
             "--entrypoint" => entrypoint = value.map(|program| vec![program]),
@@ -195,6 +211,7 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         container.image = Some(image.clone());
         rest = after;
     }
+    let rest = if has_verb { rest } else { rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest) };
     let mut command_words = rest.to_vec();
     if let ([only], Some((script, _))) = (command_words.as_slice(), &command.input)
         && is_among(only.rsplit('/').next().unwrap_or_default(), "sh bash")
@@ -231,7 +248,10 @@ fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
             given.has_gpu = true;
             given.gpus = gpus(value).map(|count| Said { value: count, line });
         }
-        "--runtime" if value == "nvidia" => given.has_gpu = true,
+        "--runtime" => {
+            given.has_gpu |= value == "nvidia";
+            given.details.add(Detail::Runtime, value, line);
+        }
         "--shm-size" => given.shm = Some(SharedMemory::Bytes(Said { value: bytes(value, Starter::Docker), line })),
         "--ipc" if value != "private" && value != "none" => given.shm = Some(SharedMemory::Large),
         "--network" | "--net" => {
@@ -240,7 +260,12 @@ fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
         }
         "--device" => given.device(value, line),
         "--privileged" => given.is_privileged = value != "false",
-        "--cap-add" => given.capability(value),
+        "--cap-add" => given.capability(value, line),
+        "--cpus" => given.cpus = Some(Said { value: cpus(value), line }),
+        "--security-opt" => given.details.add(Detail::Security, value, line),
+        "--hostname" | "-h" => given.details.add(Detail::HostName, value, line),
+        "--workdir" | "-w" => given.details.add(Detail::Directory, value, line),
+        "--cpuset-cpus" => given.details.add(Detail::CpuSet, value, line),
         "--ulimit" => given.locks_memory |= value.strip_prefix("memlock=").is_some_and(|limit| limit.starts_with("-1")),
         "-m" | "--memory" => given.memory = Some(Said { value: bytes(value, Starter::Docker), line }),
         "-v" | "--volume" => {
@@ -272,7 +297,8 @@ fn given_by_scheduler(name: &str, value: &str, line: usize, given: &mut Given) {
             let count = value.rsplit(':').next().and_then(|count| count.parse().ok());
             given.gpus = Some(Said { value: count, line });
         }
-        "--container-mounts" | "-B" | "--bind" => {
+        "--container-workdir" | "--pwd" | "--cwd" | "--cd" => given.details.add(Detail::Directory, value, line),
+        "--container-mounts" | "-B" | "-b" | "--bind" => {
             for mount in value.split(',') {
                 let (source, rest) = mount.split_once(':').unwrap_or((mount, mount));
                 given.mount(source, rest.split(':').next().unwrap_or(rest), line);

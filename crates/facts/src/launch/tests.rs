@@ -410,6 +410,11 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         ),
         ("docker run --gpus $N --shm-size $S x", "gpus=? network=own shm_bytes=? starter=docker"),
         ("podman run --device nvidia.com/gpu=all x", "network=own shm_bytes=65536000 starter=docker"),
+        (
+            "docker run --gpus all --cpus 1.5 --cap-add CAP_SYS_NICE --security-opt seccomp=unconfined --runtime runc -h a --cpuset-cpus 0-3 -w /w x",
+            "capabilities=SYS_NICE cpu_set=0-3 cpus=2 directory=/w host_name=a network=own runtime=runc security=seccomp=unconfined \
+             shm_bytes=67108864 starter=docker",
+        ),
         ("docker run x", ""),
         ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
         (
@@ -436,12 +441,16 @@ fn a_run_line_gives_a_container_what_its_options_say() {
 #[test]
 fn a_service_gets_what_its_keys_say() {
     for (service, expected) in [
-        ("{runtime: nvidia}", "network=own shm_bytes=67108864 starter=compose"),
+        ("{runtime: nvidia}", "network=own runtime=nvidia shm_bytes=67108864 starter=compose"),
         ("{image: x}", ""),
         ("{gpus: all, ipc: host, extends: base}", "network=? rdma=? starter=compose"),
         (
             "{gpus: all, shm_size: 8gb, network_mode: host, devices: [/dev/infiniband], cap_add: [IPC_LOCK]}",
-            "locks_memory=true network=host rdma=/dev/infiniband shm_bytes=8589934592 starter=compose",
+            "capabilities=IPC_LOCK locks_memory=true network=host rdma=/dev/infiniband shm_bytes=8589934592 starter=compose",
+        ),
+        (
+            "{gpus: all, cpus: '8', cap_add: [CAP_SYS_NICE], security_opt: [seccomp:unconfined], hostname: h, cpuset: '${S}', working_dir: /w}",
+            "capabilities=SYS_NICE cpu_set=? cpus=8 directory=/w host_name=h network=own security=seccomp:unconfined shm_bytes=67108864 starter=compose",
         ),
         (
             "{deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 2, capabilities: [gpu]}]}}}, ipc: host}",
@@ -454,7 +463,7 @@ fn a_service_gets_what_its_keys_say() {
     ] {
         assert_eq!(given_by("compose.yaml", &format!("services: {{train: {service}}}\n")), expected, "{service}");
     }
-    let two = "services:\n  a: {gpus: all, network_mode: host, command: serve --port 8000}\n  b: {gpus: all, network_mode: host, command: serve --port 8000}\n";
+    let two = "services:\n  a: {gpus: all, network_mode: host, command: serve --port=8000}\n  b: {gpus: all, network_mode: host, command: serve --port 8000}\n";
     assert!(!given_by("c.yaml", &two.replace("gpus", "profiles: [x], gpus")).contains("colliding"));
     assert!(given_by("c.yaml", two).contains("colliding_ports=--port 8000 of a and b"), "{}", given_by("c.yaml", two));
 }
@@ -474,7 +483,14 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
                 volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}]}";
     assert_eq!(
         pod(rich),
-        "gpus=8 locks_memory=true memory_bytes=68719476736 network=host rdma=rdma/hca shm_bytes=34359738368 starter=kubernetes"
+        "capabilities=IPC_LOCK gpus=8 locks_memory=true memory_bytes=68719476736 network=host rdma=rdma/hca shm_bytes=34359738368 starter=kubernetes"
+    );
+    let detailed = "{runtimeClassName: nvidia, securityContext: {seccompProfile: {type: RuntimeDefault}}, containers: [{workingDir: /w, \
+                    resources: {limits: {nvidia.com/mig-1g.10gb: 1, cpu: 500m, hugepages-2Mi: 5Gi}, claims: [{name: imex}]}}]}";
+    assert_eq!(
+        pod(detailed),
+        "claims=imex cpus=1 directory=/w gpus=1 huge_pages=2Mi: 5Gi network=own runtime=nvidia security=RuntimeDefault shm_bytes=67108864 \
+         starter=kubernetes"
     );
     let group = "kind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: {spec: {containers: [{image: t, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n";
     assert_eq!(given_by("job.yaml", group), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
@@ -488,4 +504,27 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
     assert_eq!(given_by("job.yaml", &set), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
     let two = "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}, {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}\n";
     assert_eq!(given_by("job.yaml", two), "gpus=? network=own shm_bytes=67108864 starter=kubernetes");
+}
+
+#[test]
+fn charliecloud_and_enroot() {
+    let charliecloud = read("job.sh", "srun -N2 ch-run -b /data:/data --cd=/w ./image -- torchrun a.py").unwrap();
+    let container = &charliecloud.containers[0];
+    assert_eq!((container.image.as_deref(), container.directory.as_deref()), (Some("./image"), Some("/w")));
+    assert_eq!(container.entrypoint.as_deref().unwrap(), ["torchrun", "a.py"]);
+    let step =
+        "srun --container-image=a.sqsh --container-mounts=/dev/infiniband/uverbs0:/dev/infiniband/uverbs0 python3 a.py";
+    let rdma = |text: &str| read("job.sh", text).unwrap().containers[0].given.rdma("job.sh");
+    assert_eq!(rdma(step).value().unwrap().len(), 2);
+    let restricted = format!("export ENROOT_RESTRICT_DEV=y NCCL_IB_HCA=mlx5_5,mlx5_6\n{step}");
+    assert_eq!(rdma(&restricted).value().unwrap(), &["/dev/infiniband/uverbs0"]);
+    let launch = Launched { files: vec![read("job.sh", &restricted).unwrap()], ..Launched::default() };
+    let (file, containers) = &launch.groups()[0];
+    let facts = Facts::of_containers(file, containers, &[]);
+    let few = facts.get(crate::key::CONTAINER_RDMA_NODES_FEW);
+    assert_eq!(few.value().unwrap(), &["NCCL_IB_HCA=mlx5_5,mlx5_6: /dev/infiniband/uverbs0"]);
+    let whole = restricted.replace("uverbs0:/dev/infiniband/uverbs0", "uverbs0,/dev/infiniband/uverbs1");
+    let launch = Launched { files: vec![read("job.sh", &whole).unwrap()], ..Launched::default() };
+    let (file, containers) = &launch.groups()[0];
+    assert_eq!(*Facts::of_containers(file, containers, &[]).get(crate::key::CONTAINER_RDMA_NODES_FEW), Fact::Absent);
 }

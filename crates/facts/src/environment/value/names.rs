@@ -85,13 +85,26 @@ pub(super) fn devices(value: &str, version: &Version) -> Option<Misreading> {
     found.or(port)
 }
 
-/// Returns true if a list, as `NCCL_SOCKET_IFNAME` and `NCCL_IB_HCA` have it, takes at least one of these names.
+/// Returns true if a list, as `NCCL_SOCKET_IFNAME` and `NCCL_IB_HCA` have it, takes at least one of these names. A name is that
+/// of an interface or of a device, or `DEVICE:PORT`.
 pub fn takes_any<'n>(value: &str, mut names: impl Iterator<Item = &'n str>) -> bool {
+    names.any(|name| takes_name(value, name))
+}
+
+/// Returns true if a list takes this name. A port without a number is any port.
+pub(crate) fn takes_name(value: &str, name: &str) -> bool {
     let list = NameList::parse(value);
-    let matches = |name: &str| {
-        list.entries.iter().any(|(entry, _)| if list.is_exact { name == *entry } else { name.starts_with(entry) })
+    let (name, port) = name.split_once(':').map_or((name, None), |(name, port)| (name, Some(port)));
+    let matches = |(entry, wanted): &(&str, Option<&str>)| {
+        let is_port = port.is_none() || wanted.is_none_or(|wanted| wanted.is_empty() || Some(wanted) == port);
+        is_port && if list.is_exact { name == *entry } else { name.starts_with(entry) }
     };
-    names.any(|name| list.entries.is_empty() || matches(name) != list.excludes)
+    list.entries.is_empty() || list.entries.iter().any(matches) != list.excludes
+}
+
+/// Returns true for a list of what is not taken.
+pub(crate) fn excludes(value: &str) -> bool {
+    NameList::parse(value).excludes
 }
 
 /// Returns true for a list that matches no device of any host.

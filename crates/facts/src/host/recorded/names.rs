@@ -1,30 +1,201 @@
-//! Settings of the job that name interfaces or RDMA devices, compared with those of the host.
+//! What settings and the launch name of the host: interfaces, RDMA devices and their GIDs, GPUs and CPUs, compared with those
+//! that a recorded host has.
 
-use model::Fact;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use crate::environment::unmatched_names;
+use model::{Fact, Value};
+use serde::Deserialize;
+
+use crate::environment::{SettingList, excludes, takes_name, unmatched_names};
 use crate::machine::Record;
+use crate::machine::network::Interface;
 use crate::{Facts, key};
 
-/// The unmatched settings, for a process in the network of the host. A container with a network of its own has other
-/// interfaces, and the devices that it is given.
+/// Interfaces that reach no other host: `rules/tables/interfaces.yaml`.
+#[derive(Deserialize)]
+struct LocalInterfaces {
+    has_address: Vec<String>,
+    has_none: Vec<String>,
+}
+
+static LOCAL: LazyLock<LocalInterfaces> = LazyLock::new(|| crate::table!("interfaces"));
+
+/// Variables that choose GPUs by their index.
+const GPU_CHOICES: &[&str] = &["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"];
+
+/// What names nothing of the host, and what names too much. A container with a network of its own has other interfaces, and the
+/// devices that it is given.
 pub(super) fn produce(record: &Record, facts: &mut Facts) {
+    let named = in_network(facts, network_names(record, facts));
+    let doubtful = in_network(facts, interface_choice(record, facts));
+    let unmatched = and(named, and(beyond_gpus(record, facts), beyond_cpus(record, facts)));
+    facts.insert(key::HOST_UNMATCHED_NAMES, unmatched);
+    facts.insert(key::HOST_DOUBTFUL_NAMES, and(doubtful, beyond_gids(record, facts)));
+}
+
+/// Two lists as one. What is unknown counts only if nothing is known.
+fn and(first: Fact<Vec<String>>, second: Fact<Vec<String>>) -> Fact<Vec<String>> {
+    match (first, second) {
+        (Fact::Seen { value, at }, Fact::Seen { value: more, at: also }) => {
+            Fact::Seen { value: [value, more].concat(), at: [at, also].concat() }
+        }
+        (Fact::Seen { value, at }, _) | (_, Fact::Seen { value, at }) => Fact::Seen { value, at },
+        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        (Fact::Absent, Fact::Absent) => Fact::Absent,
+    }
+}
+
+/// The list, if the process is in the network of the host.
+fn in_network(facts: &Facts, list: Fact<Vec<String>>) -> Fact<Vec<String>> {
+    match facts.get(key::CONTAINER_NETWORK) {
+        Fact::Seen { value: network, .. } if network == "own" => Fact::Absent,
+        Fact::Unknown(gap) if list != Fact::Absent => Fact::Unknown(gap.clone()),
+        _ => list,
+    }
+}
+
+fn network_names(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let interfaces = record.network.interfaces.as_ref();
     let interfaces = interfaces.map(|all| all.iter().map(|interface| interface.name.as_str()).collect());
-    let devices = record.rdma.devices.as_ref().map(|all| all.iter().map(|device| device.name.as_str()).collect());
+    let devices: Fact<Vec<String>> = record.rdma.devices.clone().map(|all| {
+        let ports = all.into_iter().map(|device| match device.ports.value() {
+            Some(ports) if !ports.is_empty() => {
+                ports.iter().map(|port| format!("{}:{}", device.name, port.number)).collect()
+            }
+            _ => vec![device.name],
+        });
+        ports.flatten().collect()
+    });
+    let devices = devices.as_ref().map(|all| all.iter().map(String::as_str).collect());
     let compared =
         [("NCCL_SOCKET_IFNAME", &interfaces), ("GLOO_SOCKET_IFNAME", &interfaces), ("NCCL_IB_HCA", &devices)];
     let described = |setting: &str, names: &[&str]| {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!("{setting} (the host has {names})")
     };
-    let unmatched = unmatched_names(facts, &compared, described);
-    let found = match facts.get(key::CONTAINER_NETWORK) {
-        Fact::Seen { value: network, .. } if network == "own" => Fact::Absent,
-        Fact::Unknown(gap) if unmatched != Fact::Absent => Fact::Unknown(gap.clone()),
-        _ => unmatched,
+    unmatched_names(facts, &compared, described)
+}
+
+/// The value of a setting that is certain.
+fn setting(facts: &Facts, name: &str) -> Option<String> {
+    match facts.certain(&key::ENV_EFFECTIVE) {
+        Fact::Seen { value: Value::Map(settings), .. } => settings.get(name).map(ToString::to_string),
+        _ => None,
+    }
+}
+
+/// A list with one text, if there is one, at the sites of a variable.
+fn one(facts: &Facts, variable: &str, text: Option<String>) -> Fact<Vec<String>> {
+    let sites = facts.certain(&key::ENV_EFFECTIVE).sites().iter();
+    let mut list = SettingList::default();
+    if let Some(text) = text {
+        list.push(text, sites.filter(|site| site.to_string().contains(variable)).cloned());
+    }
+    list.fact(facts.gap(&key::ENV_EFFECTIVE, Some(variable)))
+}
+
+/// A choice of interfaces that leaves only those which reach no other host, or that leaves out some and takes several: NCCL
+/// announces the first that the kernel lists, whether other hosts reach it or not.
+fn interface_choice(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
+    let name = "NCCL_SOCKET_IFNAME";
+    let Some(value) = setting(facts, name).filter(|value| !value.is_empty()) else { return one(facts, name, None) };
+    let interfaces = match &record.network.interfaces {
+        Fact::Seen { value, .. } => value,
+        Fact::Absent => return Fact::Absent,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
-    facts.insert(key::HOST_UNMATCHED_NAMES, found);
+    let begins = |prefixes: &[String], name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    let may_have_address = |interface: &&Interface| {
+        let is_up = interface.state.value().is_none_or(|state| state != "down");
+        let is_bare = begins(&LOCAL.has_none, &interface.name) && !begins(&LOCAL.has_address, &interface.name);
+        is_up && interface.master.value().is_none() && !is_bare
+    };
+    let taken = interfaces.iter().filter(may_have_address).filter(|interface| takes_name(&value, &interface.name));
+    let taken: Vec<&str> = taken.map(|interface| interface.name.as_str()).filter(|name| *name != "lo").collect();
+    let is_local = |name: &&str| begins(&LOCAL.has_address, name);
+    let text = if !taken.is_empty() && taken.iter().all(is_local) {
+        Some(format!("{name}={value} takes only {}, which reach no other host", taken.join(", ")))
+    } else if excludes(&value) && taken.len() > 1 {
+        Some(format!("{name}={value} takes {}", taken.join(", ")))
+    } else {
+        None
+    };
+    one(facts, name, text)
+}
+
+/// Indices of GPUs beyond those that the process has: the container's, or the host's.
+fn beyond_gpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
+    let of_host = record.gpus.list.value().and_then(|all| i64::try_from(all.len()).ok());
+    let of_container = facts.get(key::CONTAINER_GPUS).value().copied();
+    let texts = GPU_CHOICES.iter().map(|name| {
+        // NVIDIA's runtime counts the GPUs of the host, and CUDA those that the runtime has chosen.
+        let (count, whose) = match of_container.filter(|_| *name == "CUDA_VISIBLE_DEVICES") {
+            Some(count) => (Some(count), "container"),
+            None => (of_host, "host"),
+        };
+        let text = setting(facts, name).zip(count).and_then(|(value, count)| {
+            let is_beyond = |index: &str| index.trim().parse().is_ok_and(|index: i64| index >= count);
+            value.split(',').any(is_beyond).then(|| format!("{name}={value} (the {whose} has {count} GPUs)"))
+        });
+        one(facts, name, text)
+    });
+    texts.fold(Fact::Absent, and)
+}
+
+/// CPUs of the launch that the host does not have. The engine then refuses to start the container.
+fn beyond_cpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
+    let all = record.memory.nodes.as_ref().map(|nodes| {
+        nodes.iter().filter_map(|node| node.processors.value()).flat_map(|list| cpus(list)).collect::<BTreeSet<_>>()
+    });
+    let (Fact::Seen { value: sets, at }, Fact::Seen { value: all, .. }) = (facts.get(key::CONTAINER_CPU_SET), all)
+    else {
+        return Fact::Absent;
+    };
+    let is_beyond = |set: &&String| !all.is_empty() && cpus(set).iter().any(|cpu| !all.contains(cpu));
+    let last = all.last().copied().unwrap_or_default();
+    let texts: Vec<_> =
+        sets.iter().filter(is_beyond).map(|set| format!("CPUs {set} (the host has 0-{last})")).collect();
+    if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at: at.clone() } }
+}
+
+/// Most CPUs of a list that are read; Linux supports 8192.
+const MOST_CPUS: u32 = 1 << 13;
+
+/// The CPUs of a list such as `0-3,8`.
+fn cpus(list: &str) -> BTreeSet<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(first..=last.min(MOST_CPUS))
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// The index of a GID beyond the entries of every active RoCE port. Entries may have holes, so this is no certainty.
+fn beyond_gids(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
+    let name = "NCCL_IB_GID_INDEX";
+    let Some(value) = setting(facts, name) else { return one(facts, name, None) };
+    let devices = match &record.rdma.devices {
+        Fact::Seen { value, .. } => value,
+        Fact::Absent => return Fact::Absent,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let ports =
+        devices.iter().flat_map(|device| device.ports.value().into_iter().flatten().map(move |port| (device, port)));
+    let is_ethernet = |name: &Fact<String>| name.value().is_some_and(|layer| layer == "Ethernet");
+    let roce = ports
+        .filter(|(_, port)| is_ethernet(&port.link_layer) && port.state.value().is_some_and(|state| state == "ACTIVE"));
+    let counts: Vec<(String, usize)> = roce
+        .filter_map(|(device, port)| Some((format!("{}:{}", device.name, port.number), *port.gids.value()?)))
+        .collect();
+    let index: Option<usize> = value.trim().parse().ok();
+    let is_beyond = |index: &usize| !counts.is_empty() && counts.iter().all(|(_, count)| count <= index);
+    let text = index.filter(is_beyond).map(|_| {
+        let shown: Vec<_> = counts.iter().map(|(port, count)| format!("{port} has {count} GIDs")).collect();
+        format!("{name}={value} ({})", shown.join(", "))
+    });
+    one(facts, name, text)
 }
 
 #[cfg(test)]
@@ -66,5 +237,96 @@ mod tests {
         assert_eq!(said(facts.get(key::HOST_UNMATCHED_NAMES).clone()), "unknown: a template computes it");
         let unknown = "network: {interfaces: {unknown: x}}";
         assert_eq!(unmatched(unknown, "NCCL_SOCKET_IFNAME", "eth0", "host"), "unknown: x");
+    }
+
+    /// The facts of a host about these settings, beside `more`.
+    fn names(record_text: &str, settings: &[(&str, &str)], more: impl FnOnce(&mut Facts)) -> (String, String) {
+        let mut facts = Facts::default();
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        facts.insert(key::ENV_EFFECTIVE, Fact::known(settings));
+        more(&mut facts);
+        produce(&record(record_text), &mut facts);
+        let of = |key: key::Key<Vec<String>>| said(facts.get(key).clone());
+        (of(key::HOST_UNMATCHED_NAMES), of(key::HOST_DOUBTFUL_NAMES))
+    }
+
+    #[test]
+    fn a_port_of_an_rdma_device_is_compared() {
+        let host = r#"rdma: {devices: [{name: mlx5_0, ports: [{number: "1"}]}]}"#;
+        for (value, expected) in [
+            ("mlx5_0:1", "absent"),
+            ("mlx5:1", "absent"),
+            ("=mlx5_0", "absent"),
+            ("^mlx5_1", "absent"),
+            ("mlx5_0:2", r#"["NCCL_IB_HCA=mlx5_0:2 (the host has mlx5_0:1)"]"#),
+            ("^mlx5_0", r#"["NCCL_IB_HCA=^mlx5_0 (the host has mlx5_0:1)"]"#),
+        ] {
+            assert_eq!(names(host, &[("NCCL_IB_HCA", value)], |_| ()).0, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn interfaces_that_reach_no_other_host_are_doubtful() {
+        let host =
+            "network: {interfaces: [{name: lo}, {name: docker0}, {name: eth0, state: up}, {name: eth1, state: down},
+            {name: rdma0}, {name: bond0}, {name: eth2, master: bond0}, {name: veth1}, {name: cilium_host}]}";
+        for (value, expected) in [
+            ("eth0", "absent"),
+            ("^lo,docker,cilium,rdma,bond", "absent"),
+            (
+                "docker,cilium",
+                r#"["NCCL_SOCKET_IFNAME=docker,cilium takes only docker0, cilium_host, which reach no other host"]"#,
+            ),
+            ("^docker,cilium", r#"["NCCL_SOCKET_IFNAME=^docker,cilium takes eth0, rdma0, bond0"]"#),
+            ("eth,rdma", "absent"),
+            ("lo", "absent"),
+        ] {
+            let (_, doubtful) = names(host, &[("NCCL_SOCKET_IFNAME", value)], |_| ());
+            assert_eq!(doubtful, expected, "{value}");
+            let own = |facts: &mut Facts| facts.insert(key::CONTAINER_NETWORK, Fact::known("own".to_owned()));
+            assert_eq!(names(host, &[("NCCL_SOCKET_IFNAME", value)], own).1, "absent", "{value}");
+        }
+        let unknown = "network: {interfaces: {unknown: x}}";
+        assert_eq!(names(unknown, &[("NCCL_SOCKET_IFNAME", "^lo")], |_| ()).1, "unknown: x");
+    }
+
+    #[test]
+    fn indices_of_gpus_and_cpus_are_compared() {
+        let host = "gpus: {list: [{model: a}, {model: a}]}\nmemory: {nodes: [{number: 0, processors: '0-3,6'}]}";
+        for (settings, gpus, set, expected) in [
+            (&[("CUDA_VISIBLE_DEVICES", "0,1")], None, "0-3", "absent"),
+            (&[("CUDA_VISIBLE_DEVICES", "0,2")], None, "6", r#"["CUDA_VISIBLE_DEVICES=0,2 (the host has 2 GPUs)"]"#),
+            (
+                &[("CUDA_VISIBLE_DEVICES", "1")],
+                Some(1),
+                "0",
+                r#"["CUDA_VISIBLE_DEVICES=1 (the container has 1 GPUs)"]"#,
+            ),
+            (&[("NVIDIA_VISIBLE_DEVICES", "1")], Some(1), "0", "absent"),
+            (&[("NVIDIA_VISIBLE_DEVICES", "all")], None, "2-5", r#"["CPUs 2-5 (the host has 0-6)"]"#),
+        ] {
+            let more = |facts: &mut Facts| {
+                facts.insert(key::CONTAINER_GPUS, gpus.map_or(Fact::Absent, Fact::known));
+                facts.insert(key::CONTAINER_CPU_SET, Fact::known(vec![set.to_owned()]));
+            };
+            assert_eq!(names(host, settings, more).0, expected, "{settings:?} {set}");
+        }
+    }
+
+    #[test]
+    fn the_index_of_a_gid_is_compared_with_roce_ports() {
+        let port = |layer: &str, gids: usize| {
+            format!(
+                r#"rdma: {{devices: [{{name: m, ports: [{{number: "1", state: ACTIVE, link_layer: {layer}, gids: {gids}}}]}}]}}"#
+            )
+        };
+        for (host, value, expected) in [
+            (port("Ethernet", 4), "3", "absent"),
+            (port("Ethernet", 3), "3", r#"["NCCL_IB_GID_INDEX=3 (m:1 has 3 GIDs)"]"#),
+            (port("Ethernet", 3), "-1", "absent"),
+            (port("InfiniBand", 1), "3", "absent"),
+        ] {
+            assert_eq!(names(&host, &[("NCCL_IB_GID_INDEX", value)], |_| ()).1, expected, "{host} {value}");
+        }
     }
 }
