@@ -53,8 +53,8 @@ fn given(service: &YamlNode) -> Given {
         unread: service.get("extends").map(|node| Said::new("`extends` takes keys of another service", node.line)),
         ..Given::default()
     };
-    if service.text("ipc").is_some_and(|ipc| ipc != "private" && ipc != "none") {
-        given.shm = Some(SharedMemory::Large);
+    if let Some(ipc) = service.get("ipc") {
+        given.ipc(ipc.as_str().unwrap_or_default(), ipc.line);
     }
     gpus(service, &mut given);
     for device in list("devices") {

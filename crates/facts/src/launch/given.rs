@@ -194,6 +194,15 @@ impl Given {
         }
     }
 
+    /// Reads the mode of a container's IPC namespace. That of another container has the /dev/shm of the other.
+    pub(super) fn ipc(&mut self, mode: &str, line: usize) {
+        match mode {
+            "private" | "shareable" | "none" => {}
+            "host" => self.shm = Some(SharedMemory::Large),
+            _ => self.shm = Some(SharedMemory::Bytes(Said { value: None, line })),
+        }
+    }
+
     /// Adds a file system in memory: `TARGET`, or `TARGET:OPTIONS` with its size among them. Without a size it has half of the
     /// memory of the host.
     pub(super) fn tmpfs(&mut self, text: &str, line: usize) {
@@ -206,7 +215,9 @@ impl Given {
 
     /// Adds a device of the host, by its path or by its CDI name.
     pub(super) fn device(&mut self, name: &str, line: usize) {
-        let path = name.split(':').next().unwrap_or(name);
+        let mut parts = name.split(':');
+        let source = parts.next().unwrap_or(name);
+        let path = parts.next().filter(|target| target.starts_with('/')).unwrap_or(source);
         self.has_gpu |= name.contains("nvidia");
         if is_rdma_path(path) {
             self.rdma.push(Said::new(path.to_owned(), line));
@@ -215,8 +226,10 @@ impl Given {
 
     /// Adds a Linux capability.
     pub(super) fn capability(&mut self, name: &str, line: usize) {
-        self.details.add(Detail::Capabilities, name.trim_start_matches("CAP_"), line);
-        self.locks_memory |= matches!(name.trim_start_matches("CAP_"), "IPC_LOCK" | "ALL" | "all");
+        let name = name.to_ascii_uppercase();
+        let name = name.trim_start_matches("CAP_");
+        self.details.add(Detail::Capabilities, name, line);
+        self.locks_memory |= matches!(name, "IPC_LOCK" | "ALL");
     }
 }
 

@@ -253,7 +253,7 @@ fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
             given.details.add(Detail::Runtime, value, line);
         }
         "--shm-size" => given.shm = Some(SharedMemory::Bytes(Said { value: bytes(value, Starter::Docker), line })),
-        "--ipc" if value != "private" && value != "none" => given.shm = Some(SharedMemory::Large),
+        "--ipc" => given.ipc(value, line),
         "--network" | "--net" => {
             let network = (!is_computed(value)).then(|| value.to_owned());
             given.network = Some(Said { value: network, line });

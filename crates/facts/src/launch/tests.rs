@@ -443,6 +443,15 @@ fn a_service_gets_what_its_keys_say() {
     for (service, expected) in [
         ("{runtime: nvidia}", "network=own runtime=nvidia shm_bytes=67108864 starter=compose"),
         ("{image: x}", ""),
+        ("{gpus: all, ipc: shareable}", "network=own shm_bytes=67108864 starter=compose"),
+        (
+            "{gpus: all, ipc: 'service:a', cap_add: [ipc_lock]}",
+            "capabilities=IPC_LOCK locks_memory=true network=own shm_bytes=? starter=compose",
+        ),
+        (
+            "{gpus: all, devices: ['/dev/a:/dev/infiniband/uverbs0']}",
+            "network=own rdma=/dev/infiniband/uverbs0 shm_bytes=67108864 starter=compose",
+        ),
         ("{gpus: all, ipc: host, extends: base}", "network=? rdma=? starter=compose"),
         (
             "{gpus: all, shm_size: 8gb, network_mode: host, devices: [/dev/infiniband], cap_add: [IPC_LOCK]}",
