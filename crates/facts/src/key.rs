@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
-use crate::machine::driver::Flavour;
-use crate::machine::{Class, Fabric, Nic};
 use model::{Arch, Fact, ImagePath, Value, Version};
 
 use super::records::{
@@ -14,7 +12,7 @@ use super::records::{
     SkippedStep, VariableSetting, VariantResult,
 };
 use super::value::{CodeLists, FactType, Groups};
-use super::words::{GpuDirect, GpuSupport, Installer, LibraryFault, Linkage, RdmaOrigin};
+use super::words::{Class, Fabric, Flavour, GpuDirect, GpuSupport, Installer, LibraryFault, Linkage, Nic, RdmaOrigin};
 
 pub use super::value::Type;
 

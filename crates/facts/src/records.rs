@@ -2,7 +2,7 @@
 
 use model::Value;
 
-use super::value::{ListItem, Type};
+use super::value::{FactType, ListItem, Type};
 
 /// Declares a record. Rules and JSON use the names of its fields.
 macro_rules! record {
@@ -15,6 +15,10 @@ macro_rules! record {
 
         impl ListItem for $kind {
             const LIST: Type = Type::Records(&[$(stringify!($field)),+]);
+        }
+
+        impl FactType for $kind {
+            const TYPE: Type = Type::Map;
 
             fn to_value(&self) -> Value {
                 let fields = [$((stringify!($field), &self.$field)),+];
@@ -192,32 +196,6 @@ record! {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    fn record(entries: &[(&str, Value)]) -> Value {
-        Value::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<BTreeMap<_, _>>())
-    }
-
-    #[test]
-    fn fields_that_are_missing_stay_out_of_the_form() {
-        let value = record(&[("path", Value::from("/lib/libnccl.so.2")), ("version", Value::from("2.27.5"))]);
-        let copy = NcclCopy::from_value(value.clone()).unwrap();
-        assert_eq!((copy.version.as_deref(), copy.owner.as_deref()), (Some("2.27.5"), None));
-        assert_eq!(copy.to_value(), value);
-    }
-
-    #[test]
-    fn other_names_and_values_that_are_no_texts_are_refused() {
-        assert_eq!(SkippedStep::from_value(record(&[("path", Value::from("/lib"))])), None);
-        assert_eq!(SkippedStep::from_value(record(&[("why", Value::Int(1))])), None);
-        assert_eq!(SkippedStep::from_value(Value::from("why")), None);
-    }
-}
-
 record! {
     /// A host of a job, as its log shows it.
     JobHost {
@@ -253,5 +231,31 @@ record! {
         transports,
         /// Seconds of the start of the slowest communicator, with its parts.
         init,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn record(entries: &[(&str, Value)]) -> Value {
+        Value::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<BTreeMap<_, _>>())
+    }
+
+    #[test]
+    fn fields_that_are_missing_stay_out_of_the_form() {
+        let value = record(&[("path", Value::from("/lib/libnccl.so.2")), ("version", Value::from("2.27.5"))]);
+        let copy = NcclCopy::from_value(value.clone()).unwrap();
+        assert_eq!((copy.version.as_deref(), copy.owner.as_deref()), (Some("2.27.5"), None));
+        assert_eq!(copy.to_value(), value);
+    }
+
+    #[test]
+    fn other_names_and_values_that_are_no_texts_are_refused() {
+        assert_eq!(SkippedStep::from_value(record(&[("path", Value::from("/lib"))])), None);
+        assert_eq!(SkippedStep::from_value(record(&[("why", Value::Int(1))])), None);
+        assert_eq!(SkippedStep::from_value(Value::from("why")), None);
     }
 }

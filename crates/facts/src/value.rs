@@ -69,15 +69,9 @@ pub trait FactType: Clone + fmt::Debug + PartialEq + Sized {
 }
 
 /// A Rust type of the elements of list facts.
-pub trait ListItem: Clone + fmt::Debug + PartialEq + Sized {
+pub trait ListItem: FactType {
     /// The form of the list.
     const LIST: Type;
-
-    /// Converts the element to its form.
-    fn to_value(&self) -> Value;
-
-    /// Converts an element from its form; `None` if it has another type.
-    fn from_value(value: Value) -> Option<Self>;
 }
 
 /// Lists of strings by two names: the library or variable, and the kind or number of the list.
@@ -92,40 +86,28 @@ pub struct CodeLists {
     pub ptx: Vec<Arch>,
 }
 
-impl FactType for bool {
-    const TYPE: Type = Type::Bool;
+/// Implements [`FactType`] for types that values hold as they are.
+macro_rules! held {
+    ($($kind:ty: $form:ident, $variant:ident;)+) => {
+        $(impl FactType for $kind {
+            const TYPE: Type = Type::$form;
 
-    fn to_value(&self) -> Value {
-        Value::Bool(*self)
-    }
+            fn to_value(&self) -> Value {
+                Value::$variant(self.clone())
+            }
 
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Bool(value) = value { Some(value) } else { None }
-    }
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::$variant(value) = value { Some(value) } else { None }
+            }
+        })+
+    };
 }
 
-impl FactType for i64 {
-    const TYPE: Type = Type::Number;
-
-    fn to_value(&self) -> Value {
-        Value::Int(*self)
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Int(value) = value { Some(value) } else { None }
-    }
-}
-
-impl FactType for String {
-    const TYPE: Type = Type::Text;
-
-    fn to_value(&self) -> Value {
-        Value::Text(self.clone())
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Text(value) = value { Some(value) } else { None }
-    }
+held! {
+    bool: Bool, Bool;
+    i64: Number, Int;
+    String: Text, Text;
+    Version: Version, Version;
 }
 
 impl FactType for ImagePath {
@@ -153,52 +135,24 @@ impl FactType for Arch {
     }
 }
 
-impl FactType for Version {
-    const TYPE: Type = Type::Version;
-
-    fn to_value(&self) -> Value {
-        Value::Version(self.clone())
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Version(value) = value { Some(value) } else { None }
-    }
-}
-
 impl ListItem for String {
     const LIST: Type = Type::Texts;
-
-    fn to_value(&self) -> Value {
-        FactType::to_value(self)
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        FactType::from_value(value)
-    }
 }
 
 impl ListItem for i64 {
     const LIST: Type = Type::Numbers;
-
-    fn to_value(&self) -> Value {
-        FactType::to_value(self)
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        FactType::from_value(value)
-    }
 }
 
 impl<T: ListItem> FactType for Vec<T> {
     const TYPE: Type = T::LIST;
 
     fn to_value(&self) -> Value {
-        Value::List(self.iter().map(ListItem::to_value).collect())
+        Value::List(self.iter().map(FactType::to_value).collect())
     }
 
     fn from_value(value: Value) -> Option<Self> {
         let Value::List(values) = value else { return None };
-        values.into_iter().map(ListItem::from_value).collect()
+        values.into_iter().map(FactType::from_value).collect()
     }
 }
 

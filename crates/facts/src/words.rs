@@ -1,51 +1,46 @@
 //! Facts whose value is one of a fixed set of words.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::machine::driver::Flavour;
-use crate::machine::{Class, Fabric, Nic};
 use model::Value;
 
 use super::value::{FactType, Type};
 
-/// Implements [`FactType`] for an enumeration with names.
-macro_rules! is_word {
-    ($kind:ident: $($variant:ident),+) => {
+/// Declares an enumeration of words.
+macro_rules! words {
+    ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $kind {
+            $($(#[doc = $meaning])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl $kind {
+            /// The word, as users write it, and rules and JSON use it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// Returns the variant with this name.
+            pub fn parse(text: &str) -> Option<Self> {
+                [$(Self::$variant),+].into_iter().find(|word| word.name() == text)
+            }
+        }
+
         impl FactType for $kind {
             const TYPE: Type = Type::Text;
-            const WORDS: &'static [&'static str] = &[$(Self::$variant.name()),+];
+            const WORDS: &'static [&'static str] = &[$($name),+];
 
             fn to_value(&self) -> Value {
                 Value::Text(self.name().to_owned())
             }
 
             fn from_value(value: Value) -> Option<Self> {
-                let text = <String as FactType>::from_value(value)?;
-                [$(Self::$variant),+].into_iter().find(|word| word.name() == text)
+                Self::parse(&<String as FactType>::from_value(value)?)
             }
         }
-    };
-}
-
-/// Declares an enumeration of words.
-macro_rules! words {
-    ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)+ }) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-        pub enum $kind {
-            $($(#[doc = $meaning])+ #[serde(rename = $name)] $variant,)+
-        }
-
-        impl $kind {
-            /// The word, as rules and JSON use it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-        }
-
-        is_word!($kind: $($variant),+);
     };
 }
 
@@ -123,10 +118,50 @@ words! {
     }
 }
 
-is_word!(Class: DataCenter, Workstation, Consumer);
-is_word!(Fabric: NvSwitch, Pcie);
-is_word!(Nic: Mlx5, Efa, Nothing);
-is_word!(Flavour: Open, Proprietary);
+words! {
+    /// Market segment of a GPU. CUDA forward compatibility supports data-centre GPUs (CUDA Compatibility, "Forward
+    /// Compatibility").
+    Class {
+        /// Data centres.
+        DataCenter = "datacenter",
+        /// Workstations.
+        Workstation = "workstation",
+        /// Consumer graphics (GeForce).
+        Consumer = "consumer",
+    }
+}
+
+words! {
+    /// Interconnect of the GPUs of a host.
+    Fabric {
+        /// NVLink through NVSwitch, all to all.
+        NvSwitch = "nvswitch",
+        /// PCI Express alone.
+        Pcie = "pcie",
+    }
+}
+
+words! {
+    /// NICs for RDMA, by their user-space provider.
+    Nic {
+        /// NVIDIA ConnectX and BlueField.
+        Mlx5 = "mlx5",
+        /// AWS Elastic Fabric Adapter.
+        Efa = "efa",
+        /// No RDMA NIC.
+        Nothing = "none",
+    }
+}
+
+words! {
+    /// Flavours of the kernel module of NVIDIA's driver.
+    Flavour {
+        /// The open kernel module, the only one that shares memory through DMA-BUF.
+        Open = "open",
+        /// The proprietary kernel module.
+        Proprietary = "proprietary",
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -8,8 +8,8 @@ mod software;
 mod testing;
 
 use crate::machine::Host;
-use crate::machine::driver::Flavour;
 use crate::machine::{Record, gpus, pci};
+use crate::words::Flavour;
 use model::{Fact, Version};
 
 use super::super::Facts;

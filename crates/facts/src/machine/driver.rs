@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use model::Fact;
 
 use super::HostTree;
+use crate::words::Flavour;
 
 /// The loaded driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,26 +17,6 @@ pub struct KernelDriver {
     pub flavour: Fact<Flavour>,
     /// Names of its device nodes in /dev: `nvidia0`, `nvidiactl` …
     pub nodes: Fact<Vec<String>>,
-}
-
-/// Flavours of the driver's kernel module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Flavour {
-    /// The open kernel module, the only one that shares memory through DMA-BUF.
-    Open,
-    /// The proprietary kernel module.
-    Proprietary,
-}
-
-impl Flavour {
-    /// Lower-case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Proprietary => "proprietary",
-        }
-    }
 }
 
 impl KernelDriver {

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-
 use model::{Arch, Version};
+
+use crate::words::{Class, Fabric, Nic};
 
 /// A described machine. A property that the description leaves out is `None`, and nothing is concluded from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,83 +36,6 @@ pub struct Gpu {
     pub class: Option<Class>,
     /// Number of GPUs.
     pub count: Option<u16>,
-}
-
-/// Market segment of a GPU. CUDA forward compatibility supports data-centre GPUs (CUDA Compatibility, "Forward
-/// Compatibility").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// Data centres.
-    DataCenter,
-    /// Workstations.
-    Workstation,
-    /// Consumer graphics (GeForce).
-    Consumer,
-}
-
-impl Class {
-    /// Lower-case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DataCenter => "datacenter",
-            Self::Workstation => "workstation",
-            Self::Consumer => "consumer",
-        }
-    }
-}
-
-/// Declares an enumeration with the names that users write.
-macro_rules! names {
-    ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)* }) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $kind {
-            $($(#[doc = $meaning])+ $variant,)*
-        }
-
-        impl $kind {
-            /// All names.
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            /// Returns the name, as users write it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-
-            /// Returns the variant with this name.
-            pub fn parse(text: &str) -> Option<Self> {
-                match text {
-                    $($name => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-names! {
-    /// Interconnect of the GPUs of a host.
-    Fabric {
-        /// NVLink through NVSwitch, all to all.
-        NvSwitch = "nvswitch",
-        /// PCI Express alone.
-        Pcie = "pcie",
-    }
-}
-
-names! {
-    /// NICs for RDMA, by their user-space provider.
-    Nic {
-        /// NVIDIA ConnectX and BlueField.
-        Mlx5 = "mlx5",
-        /// AWS Elastic Fabric Adapter.
-        Efa = "efa",
-        /// No RDMA NIC.
-        Nothing = "none",
-    }
 }
 
 impl fmt::Display for Host {

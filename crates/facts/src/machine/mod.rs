@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use model::document::{Document, DocumentError, to_yaml};
 
-pub use host::{Class, Fabric, Gpu, Host, Nic};
+pub use crate::words::{Class, Fabric, Nic};
+pub use host::{Gpu, Host};
 pub use tree::HostTree;
 
 /// Declares the subjects of a record, in the order of the report.

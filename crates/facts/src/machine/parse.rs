@@ -1,5 +1,6 @@
 //! Host and GPU descriptions as users write them: `driver=550.54,gpu=h100x8`.
 
+use crate::value::FactType;
 use std::str::FromStr;
 
 use crate::machine::{Fabric, Gpu, Host, Nic};
@@ -58,8 +59,8 @@ impl Host {
             "driver" => self.driver = Some(numbers(key, value, "550.54.15")?),
             "cuda" => self.cuda = Some(numbers(key, value, "12.4")?),
             "gpu" => self.gpu = Some(value.parse()?),
-            "fabric" => self.fabric = Some(Fabric::parse(value).ok_or_else(|| unknown(Fabric::NAMES))?),
-            "rdma" => self.rdma = Some(Nic::parse(value).ok_or_else(|| unknown(Nic::NAMES))?),
+            "fabric" => self.fabric = Some(Fabric::parse(value).ok_or_else(|| unknown(Fabric::WORDS))?),
+            "rdma" => self.rdma = Some(Nic::parse(value).ok_or_else(|| unknown(Nic::WORDS))?),
             "kernel" => {
                 let version = Version::parse(value);
                 self.kernel = Some(version.ok_or_else(|| no_version(key, value, "5.15.0-91-generic"))?);

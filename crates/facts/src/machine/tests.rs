@@ -26,7 +26,7 @@ fn machine_with_nvswitches() {
     assert_eq!(known(&system.boot_parameters), ["iommu=pt"]);
     assert_eq!((&system.virtual_machine, &system.container), (&Fact::Absent, &Fact::Absent));
     assert_eq!(known(&record.driver.version), "570.124.06");
-    assert_eq!(known(&record.driver.flavour), driver::Flavour::Open);
+    assert_eq!(known(&record.driver.flavour), crate::words::Flavour::Open);
     let gpus = known(&record.gpus.list);
     assert_eq!((gpus.len(), &*known(&gpus[7].address)), (8, "0000:c7:00.0"));
     assert_eq!(known(&gpus[0].model), "NVIDIA H100 80GB HBM3");
@@ -74,7 +74,7 @@ fn rdma_devices_have_ports() {
 #[test]
 fn misconfigured_machine() {
     let record = record("pcie");
-    assert_eq!(known(&record.driver.flavour), driver::Flavour::Proprietary);
+    assert_eq!(known(&record.driver.flavour), crate::words::Flavour::Proprietary);
     let gpus = known(&record.pci.gpus);
     assert_eq!(known(&gpus[1].redirecting_ports), ["0000:b1:00.0"]);
     assert_eq!(known(&gpus[1].iommu), "DMA-FQ");
