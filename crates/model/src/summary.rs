@@ -14,24 +14,19 @@ pub struct ImageSummary {
     /// The source where the image was found: a transport and a location.
     // Empty for a program that ran in place.
     #[serde(default)]
-    #[schemars(!default)]
     pub source: String,
     /// The place that served the image if it is not the one in `source`: a mirror or a rewritten location, with the file
     /// and line that configure it.
     pub served_by: Option<String>,
     /// Digest of the manifest.
-    #[schemars(with = "Option<String>")]
     pub manifest: Option<Digest>,
     /// Digest of the configuration: the image ID.
-    #[schemars(with = "Option<String>")]
     pub config: Option<Digest>,
     /// The platform that was judged: os/arch[/variant].
-    #[schemars(with = "Option<String>")]
     pub platform: Option<Platform>,
     /// Layers with content, lowest first.
     // The layer of a site is an index into this list.
     #[serde(default)]
-    #[schemars(!default)]
     pub layers: Vec<LayerSummary>,
     /// Build steps without a layer, such as `ENV`, as the builder recorded them.
     // Reports leave them out: they may have secrets.
@@ -39,7 +34,6 @@ pub struct ImageSummary {
     pub empty_steps: Vec<String>,
     /// Notes for the reader that do not affect the verdict.
     #[serde(default)]
-    #[schemars(!default)]
     pub notes: Vec<String>,
 }
 
@@ -48,10 +42,8 @@ pub struct ImageSummary {
 #[schemars(rename = "Layer")]
 pub struct LayerSummary {
     /// Digest of the stored blob.
-    #[schemars(with = "Option<String>")]
     pub digest: Option<Digest>,
     /// Diff ID: digest of the uncompressed tar.
-    #[schemars(with = "Option<String>")]
     pub diff_id: Option<Digest>,
     /// True if all bytes of the tar were compared with the diff ID. False if its bytes are missing, or if it is a
     /// folder.
@@ -70,7 +62,6 @@ pub struct LayerSummary {
     pub cached: bool,
     /// True if that cache was a shared one, into which other users write.
     #[serde(default)]
-    #[schemars(!default)]
     pub shared: bool,
     /// The build step that made the layer, as the builder wrote it.
     pub history: Option<String>,

@@ -35,56 +35,45 @@ const FORM: &str = "ncclcheck/2";
 struct ReportJson {
     /// Name and major version of the format.
     #[serde(skip_deserializing)]
-    #[schemars(!skip_deserializing, extend("const" = FORM))]
+    #[schemars(extend("const" = FORM))]
     schema: &'static str,
     /// The program that wrote the report.
     #[serde(skip_deserializing)]
-    #[schemars(!skip_deserializing)]
     tool: ToolJson,
     /// Time when the run began, in UTC: 2026-01-31T12:00:00Z. Left out if a library made the report.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     time: Option<String>,
     /// What was asked for.
     #[schemars(with = "AskedJson")]
     asked: Option<AskedJson>,
     /// The rules and the policies that judged. Left out if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "RulesInForce")]
     rules: Option<RulesInForce>,
     /// The image. All but the reference is null or empty if it could not be opened.
     image: ImageSummary,
     /// The host that the image was judged for: there is one report for each host. Left out if no host was described.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "HostJson")]
     host: Option<HostJson>,
     /// The overall verdict. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
-    #[schemars(!skip_deserializing, with = "VerdictName")]
     verdict: Option<VerdictName>,
     /// Why the image could not be opened. Left out if it could.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     error: Option<String>,
     /// Number of rules with each outcome. Left out by `inspect`, and if the image could not be opened.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
-    #[schemars(!skip_deserializing, with = "OutcomeCounts")]
     counts: Option<OutcomeCounts>,
     /// The results of running the image. Left out if the image was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ProbeJson")]
     probe: Option<ProbeJson>,
     /// Facts by name.
     #[serde(default)]
-    #[schemars(!default)]
     facts: BTreeMap<String, FactJson>,
     /// One judgement for each rule, sorted by the rule's id. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<JudgementJson>")]
     judgements: Option<Vec<JudgementJson>>,
     /// Notices about the policy and the baseline, such as unused waivers.
     #[serde(default)]
-    #[schemars(!default)]
     notices: Vec<String>,
 }
 
@@ -106,17 +95,14 @@ struct AskedJson {
     command: Option<String>,
     /// The reference as the user wrote it.
     #[serde(skip_deserializing)]
-    #[schemars(!skip_deserializing)]
     image: String,
     /// The platform: host, all, or os/arch[/variant]. Null if a library made the report.
     platform: Option<String>,
     /// Names of the variables that the job sets.
     #[serde(default)]
-    #[schemars(!default)]
     variables: Vec<String>,
     /// The lowest severity that makes the verdict a failure.
     #[serde(default)]
-    #[schemars(!default)]
     fail_on: FailOn,
     /// The owners whose findings count for the verdict.
     #[schemars(with = "Vec<Owner>")]
@@ -159,14 +145,38 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Re
 /// The JSON schema of the report. A test verifies that it is current: the program would be larger with the code that generates it.
 pub const SCHEMA: &str = include_str!("../schema/report.schema.json");
 
-/// Generates the JSON schema of the report.
+/// Generates the JSON schema of the report, as it is written: a key that may be left out is never null.
 #[cfg(test)]
 pub fn schema() -> String {
     let schema = schemars::generate::SchemaSettings::draft2020_12()
         .for_serialize()
+        .with_transform(schemars::transform::RecursiveTransform(describe_written))
         .into_generator()
         .into_root_schema_for::<ReportJson>();
     format!("{:#}\n", schema.as_value())
+}
+
+/// Removes what concerns the reading of a report, and null from keys that are left out instead.
+#[cfg(test)]
+fn describe_written(schema: &mut schemars::Schema) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |key: &str| required.as_array().is_some_and(|keys| keys.iter().any(|other| other == key));
+    let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) else { return };
+    for (key, value) in properties {
+        let Some(property) = value.as_object_mut() else { continue };
+        property.remove("default");
+        property.remove("readOnly");
+        if is_required(key) {
+            continue;
+        }
+        if let Some([kind, _null]) = property.get("type").and_then(serde_json::Value::as_array).map(Vec::as_slice) {
+            let kind = kind.clone();
+            property.insert("type".to_owned(), kind);
+        }
+        if let Some(serde_json::Value::Array(kinds)) = property.remove("anyOf") {
+            property.extend(kinds.into_iter().next().and_then(|kind| kind.as_object().cloned()).unwrap_or_default());
+        }
+    }
 }
 
 /// Compact JSON whose strings control neither a terminal nor a build log. Escapes keep every character.

@@ -41,13 +41,11 @@ pub(super) enum SiteJson {
         layer: usize,
         /// Digest of the layer's stored blob, else its diff ID; null if neither is known.
         #[serde(skip_deserializing)]
-        #[schemars(!skip_deserializing)]
         digest: Option<String>,
         /// Path in the image, with bytes that are not plain text as `\xNN` and a backslash as `\\`.
         path: String,
         /// The part of the file that was read, if not all of it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "String")]
         within: Option<String>,
     },
     /// A key of the image configuration.
@@ -56,7 +54,6 @@ pub(super) enum SiteJson {
         config: String,
         /// The build step that set it, if known. Only in judgements.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "String")]
         step: Option<String>,
     },
     /// A step of a probe.
@@ -70,7 +67,6 @@ pub(super) enum SiteJson {
         launch: String,
         /// Line in the file, from 1, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "usize")]
         line: Option<usize>,
         /// Name of the variable.
         variable: String,

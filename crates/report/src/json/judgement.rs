@@ -26,52 +26,40 @@ pub(super) struct JudgementJson {
     owner: Owner,
     /// The problem in this image, or why the outcome is unknown. Left out if the rule passes or does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     message: Option<String>,
     /// Sites where the values behind a failure were read; empty for something missing.
     #[serde(default)]
-    #[schemars(!default)]
     pub(super) at: Vec<SiteJson>,
     /// What a job does not have because the rule fails, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     without: Option<String>,
     /// A note for the reader, such as that the finding's waiver expired.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     note: Option<String>,
     /// Identifies the failure across rebuilds of the image.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
-    #[schemars(!skip_deserializing, with = "String")]
     fingerprint: Option<String>,
     /// Why the problem matters. Left out if the rule passes or does not apply, as are `fix` and `references`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     pub(super) why: Option<String>,
     /// How to fix the problem in this image. A line is for copying if it is indented or begins with an instruction of a
     /// Dockerfile; of an unknown outcome, the fix of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     fix: Option<String>,
     /// The fix of the rule, with the names of facts in braces. Left out where `fix` is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     rule_fix: Option<String>,
     /// URLs of the sources.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<String>")]
     references: Option<Vec<String>>,
     /// The missing answers of an unknown outcome, one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<GapJson>")]
     gaps: Option<Vec<GapJson>>,
     /// The waiver or baseline entry that accepts the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "WaiverJson")]
     waiver: Option<WaiverJson>,
     /// Id of the rule whose finding explains this problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     consequence_of: Option<String>,
 }
 
@@ -111,7 +99,6 @@ struct WaiverJson {
     reason: String,
     /// Last day of the waiver, as 2027-01-31. Left out if it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     expires: Option<String>,
     /// File and line of the waiver, or the baseline's file.
     place: String,

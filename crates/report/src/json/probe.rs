@@ -24,7 +24,6 @@ pub(super) struct ProbeJson {
     unfinished: Option<String>,
     /// The steps in order.
     #[serde(default)]
-    #[schemars(!default)]
     steps: Vec<ProbeStep>,
 }
 
@@ -45,7 +44,7 @@ struct ProbeStep {
     body: Option<EventBody>,
     /// Partial results.
     #[serde(default)]
-    #[schemars(!default, with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     parts: Vec<EventBody>,
     /// NCCL's log of the step, parsed.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
