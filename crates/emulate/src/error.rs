@@ -83,72 +83,21 @@ pub enum ExecutionError {
     /// Nothing is mapped at this address.
     #[error("it accesses {0:#x}, which is not mapped")]
     Unmapped(u64),
-    /// The call touches more pages than the limit, which is this number.
-    #[error("it accesses more than {0} pages of memory")]
-    TooManyPages(usize),
-    /// The call reads and writes more bytes than the limit, which is this number.
-    #[error("it reads and writes more than {0} bytes")]
-    TooManyBytes(u64),
-    /// An allocation of this many bytes exceeds the limit of one allocation or of all together.
-    #[error("it allocates {0} bytes of memory")]
-    LargeAllocation(u64),
-    /// A read of a block of memory exceeds the limit.
-    #[error("it reads a block of {size} bytes at {address:#x}")]
-    LargeBlock {
-        /// Address of the block.
-        address: u64,
-        /// Size of the block in bytes.
-        size: u64,
-    },
-    /// A `memset` of this many bytes exceeds the limit.
-    #[error("it sets {0} bytes of memory")]
-    LargeFill(u64),
-    /// A repeated string instruction exceeds the limit.
-    #[error("it moves {size} bytes {count} times")]
-    LargeMove {
-        /// Number of repetitions.
-        count: u64,
-        /// Bytes per repetition.
-        size: usize,
-    },
-    /// A `std::string` of this many bytes exceeds the limit.
-    #[error("it creates a string of {0} bytes")]
-    LargeString(u64),
     /// A number in memory is wider than a register.
     #[error("a number is wider than 8 bytes")]
     WideNumber,
-    /// The C string at this address is not terminated within the limit.
-    #[error("the string at {0:#x} is not terminated")]
-    EndlessString(u64),
+    /// The call exceeds a limit on its memory, or on the size of one value: what it does.
+    #[error("{0}")]
+    Excess(String),
+    /// The returned value is not a map of texts: the reason.
+    #[error("{0}")]
+    NotMap(String),
     /// The end of a range of characters is before its start.
     #[error("a string ends before it begins")]
     NegativeString,
     /// A replaced part of a string extends beyond its end.
     #[error("a string is replaced beyond its end")]
     ReplacedBehindEnd,
-    /// The nodes of a `std::map` form a cycle, or exceed the limit.
-    #[error("a map is cyclic or too large")]
-    EndlessMap,
-    /// The returned map's entry count exceeds the limit.
-    #[error("the returned map has {0} entries, which is too many")]
-    LargeMap(u64),
-    /// The tree of the returned map has more nodes than its entry count.
-    #[error("the returned value is not a map: it has more nodes than its entry count")]
-    MoreThanCounted,
-    /// The tree has fewer nodes than the entry count.
-    #[error("the returned value is not a map: it has {found} nodes, but an entry count of {counted}")]
-    FewerThanCounted {
-        /// The map's entry count.
-        counted: u64,
-        /// Number of nodes of the tree.
-        found: usize,
-    },
-    /// A key or a value of the returned map is not UTF-8.
-    #[error("the returned map has a key or value that is not UTF-8")]
-    NotText,
-    /// Two nodes have the same key.
-    #[error("the returned value is not a map: two nodes have the same key")]
-    DuplicateKey,
     /// The file cannot be read.
     #[error(transparent)]
     Elf(#[from] ElfError),

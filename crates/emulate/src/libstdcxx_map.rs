@@ -78,7 +78,7 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
                 next => at = next,
             }
         }
-        return Err(ExecutionError::EndlessMap);
+        return Err(ExecutionError::Excess("a map is cyclic or too large".to_owned()));
     }
     let mut child = node;
     at = memory.pointer(node.wrapping_add(PARENT))?;
@@ -93,7 +93,11 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
             return Ok(child);
         }
     }
-    Err(ExecutionError::EndlessMap)
+    Err(ExecutionError::Excess("a map is cyclic or too large".to_owned()))
+}
+
+fn not_map(why: &str) -> ExecutionError {
+    ExecutionError::NotMap(format!("the returned value is not a map: {why}"))
 }
 
 /// The entries of a `std::map<std::string, std::string>`.
@@ -105,7 +109,7 @@ pub(super) fn read(
     let header = map.wrapping_add(HEADER);
     let count = memory.pointer(header.wrapping_add(BEHIND))?;
     if count > MOST_ENTRIES {
-        return Err(ExecutionError::LargeMap(count));
+        return Err(ExecutionError::Excess(format!("the returned map has {count} entries, which is too many")));
     }
     let mut entries = BTreeMap::new();
     let mut waiting = vec![memory.pointer(header.wrapping_add(PARENT))?];
@@ -114,22 +118,24 @@ pub(super) fn read(
             continue;
         }
         if entries.len() as u64 >= count {
-            return Err(ExecutionError::MoreThanCounted);
+            return Err(not_map("it has more nodes than its entry count"));
         }
         let mut text = |at: u64| -> Result<String, ExecutionError> {
             let bytes = abi.read(at, memory)?;
-            String::from_utf8(bytes).map_err(|_utf8| ExecutionError::NotText)
+            String::from_utf8(bytes).map_err(|_utf8| {
+                ExecutionError::NotMap("the returned map has a key or value that is not UTF-8".to_owned())
+            })
         };
         let name = text(node.wrapping_add(BEHIND))?;
         let value = text(node.wrapping_add(BEHIND + abi.size()))?;
         if entries.insert(name, value).is_some() {
-            return Err(ExecutionError::DuplicateKey);
+            return Err(not_map("two nodes have the same key"));
         }
         waiting.push(memory.pointer(node.wrapping_add(LEFT))?);
         waiting.push(memory.pointer(node.wrapping_add(RIGHT))?);
     }
     if entries.len() as u64 != count {
-        return Err(ExecutionError::FewerThanCounted { counted: count, found: entries.len() });
+        return Err(not_map(&format!("it has {} nodes, but an entry count of {count}", entries.len())));
     }
     Ok(entries)
 }

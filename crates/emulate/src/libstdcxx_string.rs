@@ -107,7 +107,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let wanted = memory.pointer(second)?;
             let capacity = if wanted > third && wanted < third.saturating_mul(2) { third * 2 } else { wanted };
             if capacity > LARGEST_BLOCK {
-                return Err(ExecutionError::LargeString(capacity));
+                return Err(ExecutionError::Excess(format!("it creates a string of {capacity} bytes")));
             }
             memory.store(second, 8, capacity)?;
             memory.allocate(capacity + 1)?
@@ -115,7 +115,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         // _Rep::_S_create(size_t capacity, size_t old, const allocator &)
         "4_Rep9_S_createEmmRKSaIcE" => {
             if this > LARGEST_BLOCK {
-                return Err(ExecutionError::LargeString(this));
+                return Err(ExecutionError::Excess(format!("it creates a string of {this} bytes")));
             }
             let block = memory.allocate(REP + this + 1)?;
             memory.store(block + 8, 8, this)?;

@@ -62,7 +62,7 @@ impl<'a> Memory<'a> {
     /// Allocates zeroed memory.
     pub(super) fn allocate(&mut self, size: u64) -> Result<u64, ExecutionError> {
         if size > LARGEST_BLOCK || self.heap - HEAP + size > REGION {
-            return Err(ExecutionError::LargeAllocation(size));
+            return Err(ExecutionError::Excess(format!("it allocates {size} bytes of memory")));
         }
         let address = self.heap;
         self.heap += size.next_multiple_of(16).max(16);
@@ -72,7 +72,7 @@ impl<'a> Memory<'a> {
     fn spend(&mut self, bytes: usize) -> Result<(), ExecutionError> {
         self.moved += bytes as u64;
         if self.moved > MOST_BYTES {
-            return Err(ExecutionError::TooManyBytes(MOST_BYTES));
+            return Err(ExecutionError::Excess(format!("it reads and writes more than {MOST_BYTES} bytes")));
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl<'a> Memory<'a> {
 
     pub(super) fn block(&mut self, address: u64, size: u64) -> Result<Vec<u8>, ExecutionError> {
         if size > LARGEST_BLOCK {
-            return Err(ExecutionError::LargeBlock { address, size });
+            return Err(ExecutionError::Excess(format!("it reads a block of {size} bytes at {address:#x}")));
         }
         let mut bytes = vec![0; usize::try_from(size)?];
         self.read(address, &mut bytes)?;
@@ -142,7 +142,7 @@ impl<'a> Memory<'a> {
                 return Ok(text);
             }
             if text.len() as u64 > LARGEST_BLOCK {
-                return Err(ExecutionError::EndlessString(address));
+                return Err(ExecutionError::Excess(format!("the string at {address:#x} is not terminated")));
             }
         }
     }
@@ -171,7 +171,7 @@ impl<'a> Memory<'a> {
         let number = address / PAGE_BYTES;
         if !self.pages.contains_key(&number) {
             if self.pages.len() >= MOST_PAGES {
-                return Err(ExecutionError::TooManyPages(MOST_PAGES));
+                return Err(ExecutionError::Excess(format!("it accesses more than {MOST_PAGES} pages of memory")));
             }
             let page = self.make(number * PAGE_BYTES, address)?;
             self.pages.insert(number, page);

@@ -26,7 +26,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         }
         "memset" | "__memset_chk" => {
             if third > LARGEST_BLOCK {
-                return Err(ExecutionError::LargeFill(third));
+                return Err(ExecutionError::Excess(format!("it sets {third} bytes of memory")));
             }
             let [byte, ..] = second.to_le_bytes();
             memory.write(first, &vec![byte; usize::try_from(third)?]).map(|()| first)

@@ -266,7 +266,7 @@ impl X86 {
         let repeats = instruction.has_rep_prefix();
         let count = if repeats { self.get(Register::RCX) } else { 1 };
         if count > LARGEST_BLOCK {
-            return Err(ExecutionError::LargeMove { count, size });
+            return Err(ExecutionError::Excess(format!("it moves {size} bytes {count} times")));
         }
         let mut from = self.get(Register::RSI);
         let mut to = self.get(Register::RDI);
