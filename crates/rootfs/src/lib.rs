@@ -207,11 +207,6 @@ impl RootFs {
         self.removed.iter().map(|(path, layer)| (path, *layer as usize))
     }
 
-    /// Number of layers.
-    pub fn layer_count(&self) -> usize {
-        self.layers.len()
-    }
-
     fn file(&self, id: NodeId) -> Option<RootFile<'_>> {
         let node = self.node(id);
         let What::File { size, entry } = node.what else {
