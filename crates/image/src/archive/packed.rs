@@ -1,7 +1,6 @@
 //! Archives compressed with xz or bzip2, as `docker load`, `podman load` and skopeo read them. Layers have no such
 //! compression.
 
-use std::fmt;
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,12 +118,6 @@ impl Read for Packed {
         self.unpacked = self.unpacked.saturating_add(count as u64);
         self.check()?;
         Ok(count)
-    }
-}
-
-impl fmt::Debug for Packed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Packed").field("unpacked", &self.unpacked).finish_non_exhaustive()
     }
 }
 

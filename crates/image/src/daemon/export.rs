@@ -1,6 +1,5 @@
 //! An image exported by an engine: the body of one response as a reader.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::pin::Pin;
 use std::time::Duration;
@@ -126,11 +125,5 @@ impl Read for Export {
         let count = buffer.len().min(self.frame.len());
         self.frame.copy_to_slice(part_mut(buffer, ..count)?);
         Ok(count)
-    }
-}
-
-impl fmt::Debug for Export {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Export").field("total", &self.total).finish_non_exhaustive()
     }
 }

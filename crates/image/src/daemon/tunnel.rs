@@ -1,6 +1,5 @@
 //! A socket of this process whose connections lead to processes, because the client library knows sockets only.
 
-use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -145,11 +144,5 @@ fn relay(from: &mut impl Read, to: &mut impl Write) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
-    }
-}
-
-impl fmt::Debug for Tunnel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tunnel").field(&self.path()).finish()
     }
 }

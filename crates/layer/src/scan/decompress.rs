@@ -1,6 +1,5 @@
 //! Decompresses the tar inside a blob. The first bytes decide the compression, whatever the media type says.
 
-use std::fmt;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,15 +151,6 @@ impl BoundedDecoder<'_> {
             return Err(OverLimit::new(what, "expansion", limit));
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for BoundedDecoder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unpacked")
-            .field("compression", &self.compression)
-            .field("written", &self.written)
-            .finish_non_exhaustive()
     }
 }
 
