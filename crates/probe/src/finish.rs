@@ -67,7 +67,7 @@ fn entrypoint_failure(finished: &Finished) -> String {
 }
 
 /// The end of a program's standard error, for a message.
-fn last_words(stderr: &str) -> String {
+pub(super) fn last_words(stderr: &str) -> String {
     let last = last_lines(stderr);
     if last.is_empty() { String::new() } else { format!("; end of its standard error:\n    {}", last.join("\n    ")) }
 }

@@ -11,6 +11,7 @@ pub mod engine;
 pub mod expect;
 pub mod facts;
 mod finish;
+mod intake;
 pub mod isolation;
 mod lines;
 mod local;
@@ -27,6 +28,7 @@ mod watchdog;
 pub mod wire;
 
 pub use container::DEFAULT_PIDS;
+pub use intake::Intake;
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
 pub use session::{PreparedSession, Session, command_line, in_place};

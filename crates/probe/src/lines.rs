@@ -9,7 +9,7 @@ const LONGEST_LINE: usize = 1 << 17;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The beginning of a line whose end is still to come.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Lines {
     line: Vec<u8>,
     bytes: u64,

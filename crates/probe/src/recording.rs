@@ -6,7 +6,7 @@ use super::wire::{self, PartBody, StepBody};
 use nccllog::NcclLog;
 
 /// Most lines of noise, and most reasons for refused lines, that a recording keeps.
-const MOST_LINES: usize = 20;
+pub(super) const MOST_LINES: usize = 20;
 
 /// The events of a probe, from its first line to its last.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,8 +81,13 @@ impl Recording {
 
     /// Reads a recording of an earlier probe. Returns an error if nothing ran.
     pub fn replay(text: &[u8]) -> Result<Self, &'static str> {
+        Self::replay_of(text, Vec::new())
+    }
+
+    /// Reads a recording of an earlier probe that was asked to run these steps. Returns an error if nothing ran.
+    pub fn replay_of(text: &[u8], requested: Vec<String>) -> Result<Self, &'static str> {
         let lines = || text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let mut recording = Self::default();
+        let mut recording = Self::of_steps(requested);
         // The launch says what was requested, and its line comes after those of the container.
         if let Some(launch) = lines().rev().find_map(launch_in) {
             recording.requested = launch.steps;

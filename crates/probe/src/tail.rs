@@ -4,7 +4,7 @@
 const KEPT: usize = 1 << 14;
 
 /// The last bytes of a stream, as text.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tail(String);
 
 impl Tail {
@@ -14,6 +14,10 @@ impl Tail {
             let cut = (self.0.len() - KEPT..self.0.len()).find(|at| self.0.is_char_boundary(*at)).unwrap_or(0);
             self.0.drain(..cut);
         }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
     }
 
     pub(super) fn text(self) -> String {

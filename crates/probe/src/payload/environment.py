@@ -5,6 +5,7 @@ VARIABLE_FAMILIES = ("NCCL_", "TORCH_", "PYTORCH_", "CUDA_", "NVIDIA_", "UCX_", 
 VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 # They decide which Python and which of its packages a job runs.
 PLACES = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")
+NODE = "SLURMD_NODENAME"  # the name of this node in a Slurm allocation
 
 
 def variables_of_interest():
@@ -13,7 +14,7 @@ def variables_of_interest():
 
 def all_variables():
     """{name: value}, where the value is null unless it is of interest."""
-    return {name: value if is_of_interest(name) or name in PLACES else None
+    return {name: value if is_of_interest(name) or name in PLACES or name == NODE else None
             for name, value in sorted(os.environ.items())}
 
 
