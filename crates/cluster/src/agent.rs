@@ -1,0 +1,96 @@
+//! The program on one node.
+
+use std::time::Duration;
+
+use probe::Intake;
+use probe::recording::StepOutcome;
+
+use super::run::Fate;
+
+/// The variable in which Slurm names the node of a task.
+const NODE_VARIABLE: &str = "SLURMD_NODENAME";
+
+/// The program on one node, and what has come of it.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) node: String,
+    pub(super) intake: Intake,
+    /// How it ended; `None` while it may still write.
+    pub(super) fate: Option<Fate>,
+    /// When it ended by itself, after all of its steps.
+    pub(super) ended: Option<Duration>,
+    /// When and how its process ended, if srun has said so. Output may still come.
+    pub(super) obituary: Option<(Duration, String)>,
+}
+
+impl Agent {
+    pub(super) fn new(node: &str, steps: &[String]) -> Self {
+        let intake = Intake::new(steps.to_vec());
+        Self { node: node.to_owned(), intake, fate: None, ended: None, obituary: None }
+    }
+
+    /// Takes bytes of its standard output.
+    pub(super) fn output(&mut self, bytes: &[u8], now: Duration) {
+        if self.fate.is_some() {
+            return;
+        }
+        if let Err(why) = self.intake.push(bytes) {
+            self.fate = Some(Fate::Failed(why));
+        } else if let Some(other) = self.other_node() {
+            self.fate = Some(Fate::Failed(format!(
+                "its task says that it runs on {other}: srun did not place the tasks in order"
+            )));
+        } else if self.intake.recording().ended {
+            self.ended = Some(now);
+            self.fate = Some(self.distrusted().map_or(Fate::Ended, Fate::Failed));
+        }
+    }
+
+    /// Why what it wrote cannot be believed, if it cannot: the program itself writes no line that is refused.
+    fn distrusted(&self) -> Option<String> {
+        let recording = self.intake.recording();
+        let first = recording.refused.first()?;
+        let count = model::counted(recording.refused_count, "line", "lines");
+        Some(format!("{count} of its output cannot be of the probe's program, the first: {first}"))
+    }
+
+    /// The node by the task's own variable, if that is another one.
+    fn other_node(&self) -> Option<String> {
+        let environment = self.intake.recording().hello.as_ref()?.environment.value()?;
+        environment.get(NODE_VARIABLE)?.clone().filter(|name| *name != self.node)
+    }
+
+    /// Notes that its process has ended: `how` is the end of a sentence. What it has written has come before.
+    pub(super) fn gone(&mut self, how: &str) {
+        self.decide(|agent| match &agent.intake.recording().hello {
+            None => Fate::Absent(agent.intake.explained(&format!("its program did not start: {how}"))),
+            Some(_) => {
+                Fate::Failed(agent.intake.explained(&format!("its program {}, and then {how}", agent.position())))
+            }
+        });
+    }
+
+    /// Gives up waiting, `limit` after the start.
+    pub(super) fn late(&mut self, limit: Duration) {
+        let seconds = limit.as_secs_f64();
+        self.decide(|agent| match &agent.intake.recording().hello {
+            None => Fate::Absent(agent.intake.explained(&format!("nothing came from it within {seconds:.0} s"))),
+            Some(_) => Fate::Failed(format!("its program {}, and did not end within {seconds:.0} s", agent.position())),
+        });
+    }
+
+    fn decide(&mut self, fate: impl FnOnce(&Self) -> Fate) {
+        if self.fate.is_none() {
+            self.fate = Some(fate(self));
+        }
+    }
+
+    /// How far it has come.
+    fn position(&self) -> String {
+        match self.intake.recording().steps.last() {
+            Some(step) if step.outcome == StepOutcome::Open => format!("began the step {}", step.name),
+            Some(step) => format!("ended the step {}", step.name),
+            None => "started".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Runs the probe on all nodes of a job at once, in the user's own image, and compares what it reads there. The nodes are
+//! reached through a command that the user has: srun, ssh, kubectl. Nothing is installed on them, and nothing listens.
+//!
+//! [`run`] starts the program and gathers its output into a [`ClusterRun`].
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
+
+mod agent;
+mod channel;
+mod launch;
+mod limits;
+mod process;
+mod run;
+mod saved;
+mod slurm;
+
+pub use launch::{Launch, LaunchWay, node_names};
+pub use limits::RunLimits;
+pub use process::Stopper;
+pub use run::{ClusterRun, Fate, NodeRun, run};
+pub use slurm::host_names;
+
+/// An error that ends a run before any node is reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A command could not be started.
+    #[error("cannot start {command}: {why}")]
+    Start {
+        /// The command.
+        command: String,
+        /// The system's reason.
+        why: String,
+    },
+    /// The names of nodes are not usable.
+    #[error("{0}")]
+    Nodes(String),
+    /// A file is not the record of a run.
+    #[error("{0}")]
+    Record(String),
+}
