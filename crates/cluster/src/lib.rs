@@ -1,24 +1,29 @@
 //! Runs the probe on all nodes of a job at once, in the user's own image, and compares what it reads there. The nodes are
 //! reached through a command that the user has: srun, ssh, kubectl. Nothing is installed on them, and nothing listens.
 //!
-//! [`run`] starts the program and gathers its output into a [`ClusterRun`].
+//! [`run`] starts the program and gathers its output into a [`ClusterRun`]; [`compare()`] names the nodes that differ.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
 mod agent;
 mod channel;
+mod compare;
 mod launch;
 mod limits;
 mod process;
+mod reading;
 mod run;
 mod saved;
 mod slurm;
+mod table;
 
+pub use compare::{Agreement, Comparison, Group, NodeRecord, compare};
 pub use launch::{Launch, LaunchWay, node_names};
 pub use limits::RunLimits;
 pub use process::Stopper;
 pub use run::{ClusterRun, Fate, NodeRun, run};
 pub use slurm::host_names;
+pub use table::{Row, rows};
 
 /// An error that ends a run before any node is reached.
 #[derive(Debug, thiserror::Error)]
