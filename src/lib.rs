@@ -22,6 +22,7 @@
 //! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
 //!   command line is built on it.
+//! - [`cluster`] runs the probe on all nodes of a job and compares them; [`nodes`] judges them too.
 //! - [`job`] reads the logs of a job, and makes facts of what they show.
 //! - [`audit`] judges thousands of images with many workers, which share a [`store`].
 //!
@@ -53,6 +54,7 @@ pub mod check;
 pub mod cli;
 pub mod doctor;
 pub mod job;
+pub mod nodes;
 pub mod sandbox;
 mod shipped;
 
@@ -60,4 +62,4 @@ pub use facts::{launch, machine};
 pub use layer::store;
 pub use shipped::shipped;
 pub use unpack::pipe::Cancel;
-pub use {facts, image, judge, layer, model, nccllog, probe, report, rootfs};
+pub use {cluster, facts, image, judge, layer, model, nccllog, probe, report, rootfs};

@@ -4,6 +4,7 @@
 mod args;
 mod audit;
 mod cache;
+mod cluster;
 mod diff;
 mod doctor;
 mod explain;
@@ -113,6 +114,8 @@ enum CliError {
     #[error(transparent)]
     Audit(#[from] crate::audit::AuditError),
     #[error(transparent)]
+    Cluster(#[from] ::cluster::ClusterError),
+    #[error(transparent)]
     Probe(#[from] ::probe::ProbeError),
     #[error("writing {what}: {}", model::cause(error))]
     Output { what: String, error: io::Error },
@@ -133,6 +136,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Diff(judged) => diff::diff(*judged, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
+        Command::Cluster(asked) => cluster::cluster(&asked, environment),
         Command::Watch { owner } => probe::watch(&owner, environment),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(folder.as_deref()),

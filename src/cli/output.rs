@@ -7,7 +7,7 @@ use image::dockerfile::Dockerfile;
 use judge::Difference;
 use judge::rules::RuleSet;
 use model::WriteTarget;
-use report::{Collection, Explanation, Format, Report, Style, Unopened};
+use report::{ClusterReport, Collection, Explanation, Format, Report, Style, Unopened};
 
 use super::CliError;
 use super::args::ListFormat;
@@ -112,6 +112,14 @@ impl Outputs {
     /// Writes an explanation to each output in its format.
     pub(super) fn explanation(&mut self, explanation: &Explanation<'_>, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| explanation.write(format, style, out))
+    }
+
+    /// Writes the report on the nodes of a job to each output, which are of the formats human and JSON.
+    pub(super) fn cluster(&mut self, report: &ClusterReport, style: &Style) -> Result<(), CliError> {
+        self.each(style, |format, style, out| match format {
+            Format::Json => report.write_json(out),
+            _ => report.write_human(style, out),
+        })
     }
 
     fn each(

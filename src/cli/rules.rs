@@ -49,6 +49,7 @@ fn schema(what: SchemaOf) -> Result<ExitStatus, CliError> {
         SchemaOf::Rule => print(judge::RULE_SCHEMA),
         SchemaOf::Report => print(report::SCHEMA),
         SchemaOf::Audit => print(crate::audit::SCHEMA),
+        SchemaOf::Cluster => print(report::CLUSTER_SCHEMA),
         SchemaOf::Facts => print(&pages::contract(KEYS)),
     }
 }

@@ -14,6 +14,7 @@ mod audit;
 mod bad_input;
 mod cache;
 mod ci;
+mod cluster;
 mod doctor;
 mod explain;
 mod fix;

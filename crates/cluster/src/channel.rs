@@ -78,7 +78,7 @@ impl Channel {
             Said::Ended(tasks, how) if !self.is_refused => {
                 for task in tasks {
                     with_task(&self.nodes, agents, task, |agent| {
-                        agent.obituary.get_or_insert_with(|| (now, format!("ended: {how}")));
+                        agent.obituary.get_or_insert_with(|| (now, format!("srun reported `{how}`")));
                     });
                 }
             }

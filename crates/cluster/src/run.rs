@@ -46,7 +46,8 @@ pub struct NodeRun {
     pub fate: Fate,
 }
 
-/// How the program on a node ended. Reasons are sentences without a beginning capital.
+/// How the program on a node ended. The first line of a reason says why; the others are the last lines of the
+/// program's standard error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "end", content = "why")]
 pub enum Fate {
@@ -115,15 +116,16 @@ impl Gathering<'_> {
         limits: &RunLimits,
         note: &mut dyn FnMut(&str),
     ) -> Result<(), ClusterError> {
-        let mut noted = 0;
+        let mut noted = limits.budget;
         while self.agents.iter().any(|agent| agent.fate.is_none()) {
             let mut ended: Vec<_> = self.agents.iter().filter_map(|agent| agent.ended).collect();
             ended.sort_unstable();
-            if ended.len() > noted {
-                noted = ended.len();
-                note(&format!("{noted} of {} nodes have ended", self.agents.len()));
-            }
             let limit = limits.until(&ended, self.agents.len());
+            if limit < noted {
+                noted = limit;
+                let seconds = limit.as_secs_f64();
+                note(&format!("most nodes have ended; the others have until {seconds:.0} s after the start"));
+            }
             if self.began.elapsed() >= limit {
                 self.agents.iter_mut().for_each(|agent| agent.late(limit));
                 return Ok(());

@@ -36,12 +36,12 @@ fn each_node_ends_as_what_it_is_and_holds_up_no_other() {
     assert!(fates[..3].iter().all(|(_, fate)| *fate == Fate::Ended), "{fates:?}");
     let [.., (_, absent), (_, dead), (_, cut)] = &*fates else { panic!("{fates:?}") };
     assert!(matches!(absent, Fate::Absent(_)) && matches!(dead, Fate::Failed(_)) && matches!(cut, Fate::Failed(_)));
-    assert!(why(absent).contains("exit status: 7") && why(absent).ends_with("\n    no such container"), "{absent:?}");
+    assert!(why(absent).contains("exit status: 7") && why(absent).ends_with("\nno such container"), "{absent:?}");
     assert!(
         why(dead).starts_with("its program began the step limits, and then its command ended with exit status: 3"),
         "{dead:?}"
     );
-    assert!(why(dead).ends_with("\n    Bus error"), "{dead:?}");
+    assert!(why(dead).ends_with("\nBus error"), "{dead:?}");
     assert!(why(cut).starts_with("its program started, and then"), "{cut:?}");
 }
 

@@ -67,12 +67,13 @@ fn entrypoint_failure(finished: &Finished) -> String {
 }
 
 /// The end of a program's standard error, for a message.
-pub(super) fn last_words(stderr: &str) -> String {
+fn last_words(stderr: &str) -> String {
     let last = last_lines(stderr);
     if last.is_empty() { String::new() } else { format!("; end of its standard error:\n    {}", last.join("\n    ")) }
 }
 
-fn last_lines(text: &str) -> Vec<&str> {
+/// The last lines of a text that have anything in them.
+pub(super) fn last_lines(text: &str) -> Vec<&str> {
     let lines: Vec<_> = text.trim().lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().to_vec()
 }

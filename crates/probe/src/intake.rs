@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::finish::last_words;
+use super::finish::last_lines;
 use super::lines::Lines;
 use super::observer::{Follower, Observer};
 use super::recording::{MOST_LINES, Recording};
@@ -66,9 +66,9 @@ impl Intake {
         self.errors.push(bytes);
     }
 
-    /// Adds the end of standard error, if there is any, to a reason for the program's end.
+    /// A reason for the program's end, with the last lines of standard error below it.
     pub fn explained(&self, why: &str) -> String {
-        why.to_owned() + &last_words(self.errors.as_str())
+        std::iter::once(why).chain(last_lines(self.errors.as_str())).collect::<Vec<_>>().join("\n")
     }
 
     /// The recording so far.

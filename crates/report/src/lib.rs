@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
+mod cluster;
 mod collected;
 mod counts;
 mod csv;
@@ -39,6 +40,9 @@ use judge::{RulesInForce, Verdict};
 use model::{FailOn, ImageSummary, Owner};
 use probe::recording::Recording;
 
+pub use cluster::{
+    CLUSTER_SCHEMA, ClusterNode, ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup, OddNode,
+};
 pub use collected::Collection;
 use collected::PageFn;
 pub use difference::write_difference;

@@ -252,7 +252,7 @@ fn shard(text: &str) -> Result<Automatic<Shard>, String> {
 }
 
 /// Parses a time with a unit: `90s`, `55m`, `2h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a number with s, m or h, such as 55m".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {

@@ -106,6 +106,7 @@ mod tests {
         ncclcheck inspect: caller env explain files format jobs output platform program verbose
         ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
         ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size
+        ncclcheck cluster: format from launch nodes output record
         ncclcheck diff: config env format host output platform profile verbose
         ncclcheck audit plan: list newest pods repository store tags
         ncclcheck audit run: cache deadline jobs run shard shards store workers

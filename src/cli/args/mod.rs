@@ -3,6 +3,7 @@
 pub(super) mod audit;
 pub(super) mod cache;
 mod choice;
+pub(super) mod cluster;
 mod help;
 pub(super) mod probe;
 pub(super) mod rulebook;
@@ -21,6 +22,7 @@ use image::PlatformChoice;
 use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};
 use choice::{Automatic, choice};
+use cluster::ClusterArgs;
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
@@ -63,6 +65,8 @@ pub(super) enum Command {
     Probe(Box<ProbeArgs>),
     /// Check an image and probe it, as the step before a training job
     Preflight(Box<Preflight>),
+    /// Probe all nodes of a job at once, and name the nodes that differ
+    Cluster(Box<ClusterArgs>),
     /// Present stored reports in another form
     #[command(after_help = sections(&[REPORT_EXAMPLES, EXIT_SUMMARY]))]
     Report {
@@ -318,6 +322,8 @@ pub(super) enum SchemaOf {
     Report,
     /// The document of `audit merge --format json`
     Audit,
+    /// The report of `cluster --format json`
+    Cluster,
     /// The facts and functions of conditions (not a JSON schema)
     Facts,
 }

@@ -1,0 +1,129 @@
+//! The report on the nodes of a job for people: the first line names the nodes that differ.
+
+use std::io::{self, Write};
+
+use anstyle::AnsiColor;
+
+use super::judgements::{COLUMN, fix};
+use super::page::{self, Page, label};
+use super::{Style, colour, last_word};
+use crate::cluster::{ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup};
+use crate::fix_text::one_line;
+use model::{Severity, counted};
+
+/// Most nodes that the first line describes.
+const DESCRIBED: usize = 3;
+/// Most nodes that are named in a list.
+const NAMED: usize = 8;
+
+/// Writes the report.
+pub(crate) fn write(report: &ClusterReport, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page::new(out, style);
+    let word = report.outcome().name().to_uppercase();
+    page.verbatim(0, (&word, colour(report.outcome())), word.len() + 2, &headline(report))?;
+    for node in &report.nodes {
+        if let Some(why) = &node.why {
+            page.blank()?;
+            let text = format!("{}: {}", node.name, why.lines().next().unwrap_or_default());
+            page.heading(&format!("{}:", node.end), page::severity(Severity::Error), &text)?;
+            why.lines().skip(1).try_for_each(|line| page.verbatim(2, label("said"), COLUMN, line))?;
+        }
+    }
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let differences = report.differences.iter().filter(|difference| difference.severity == severity);
+        differences.into_iter().try_for_each(|difference| self::difference(difference, &mut page))?;
+        let findings = report.findings.iter().filter(|finding| finding.severity == severity);
+        findings.into_iter().try_for_each(|one| finding(one, report, &mut page))?;
+    }
+    report.unknown.iter().try_for_each(|gap| unknown(gap, report, &mut page))?;
+    last_line(report, &mut page)
+}
+
+/// Which nodes differ from most, or that none does.
+fn headline(report: &ClusterReport) -> String {
+    let nodes = counted(report.nodes.len(), "node", "nodes");
+    let described = |(node, reason): (&str, &str)| format!("{node}: {}", reason.lines().next().unwrap_or_default());
+    let odd = report.odd.iter().filter_map(|odd| Some((odd.name.as_str(), odd.reasons.first()?.as_str())));
+    let named: Vec<_> = odd.take(DESCRIBED).map(described).collect();
+    let has_split = report.differences.iter().any(|difference| !difference.has_majority);
+    let none_ended = report.nodes.iter().all(|node| node.why.is_some());
+    let text = match report.odd.len() {
+        0 if none_ended => "none came to its end".to_owned(),
+        0 if has_split => "no odd node can be named: values differ, and none has a majority".to_owned(),
+        0 => "no odd node".to_owned(),
+        1 => format!("the odd node is {}", named.join("")),
+        count if count > DESCRIBED => {
+            format!("{count} odd nodes: {}; and {} more", named.join("; "), count - DESCRIBED)
+        }
+        count => format!("{count} odd nodes: {}", named.join("; ")),
+    };
+    format!("{nodes}; {text}")
+}
+
+fn difference(difference: &NodeDifference, page: &mut Page<'_>) -> io::Result<()> {
+    let NodeDifference { id, severity, value, has_majority, groups, why, fix: text, .. } = difference;
+    page.blank()?;
+    let what = if *has_majority { "differs" } else { "differs, and no value has a majority" };
+    page.heading(&format!("{}[{id}]:", severity.name()), page::severity(*severity), &format!("{value}: {what}"))?;
+    for group in groups {
+        page.row(2, label("on"), COLUMN, &format!("{}: {}", names(&group.nodes), group.text))?;
+    }
+    page.row(2, label("why"), COLUMN, &one_line(why))?;
+    for (index, line) in text.lines().enumerate() {
+        page.verbatim(2, label(if index == 0 { "fix" } else { "" }), COLUMN, line)?;
+    }
+    Ok(())
+}
+
+fn finding(finding: &NodeFinding, report: &ClusterReport, page: &mut Page<'_>) -> io::Result<()> {
+    let NodeFinding { rule, severity, owner, is_everywhere, groups, why, fixes } = finding;
+    page.blank()?;
+    for group in groups {
+        page.heading(&format!("{}[{rule}]:", severity.name()), page::severity(*severity), &group.text)?;
+        page.row(2, label("on"), COLUMN, &share(group, report))?;
+    }
+    let of = if *is_everywhere { "; all nodes have it, so that no single node is at fault" } else { "" };
+    page.row(2, label("of"), COLUMN, &format!("{}{of}", owner.name()))?;
+    page.row(2, label("why"), COLUMN, &one_line(why))?;
+    fixes.iter().try_for_each(|text| fix(text, page))
+}
+
+fn unknown(gap: &NodeGap, report: &ClusterReport, page: &mut Page<'_>) -> io::Result<()> {
+    page.blank()?;
+    page.heading("unknown:", page::bold(AnsiColor::Magenta), &gap.why)?;
+    let group = NodeGroup { text: String::new(), nodes: gap.nodes.clone() };
+    page.row(2, label("on"), COLUMN, &share(&group, report))?;
+    if !gap.values.is_empty() {
+        page.row(2, label("not compared"), COLUMN, &gap.values.join(", "))?;
+    }
+    if gap.rules.is_empty() { Ok(()) } else { page.row(2, label("not ruled out"), COLUMN, &gap.rules.join(", ")) }
+}
+
+/// `7 of 8 nodes: n0, n1, …`.
+fn share(group: &NodeGroup, report: &ClusterReport) -> String {
+    let all = report.nodes.len();
+    if group.nodes.len() == all {
+        return format!("all {}", counted(all, "node", "nodes"));
+    }
+    format!("{} of {}: {}", group.nodes.len(), counted(all, "node", "nodes"), names(&group.nodes))
+}
+
+fn names(nodes: &[String]) -> String {
+    let named = nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = nodes.len().saturating_sub(NAMED);
+    if more == 0 { named } else { format!("{named} and {more} more") }
+}
+
+/// Writes the last line, which people read and paste.
+fn last_line(report: &ClusterReport, page: &mut Page<'_>) -> io::Result<()> {
+    let word = format!("{}:", last_word(report.outcome()));
+    let ended = report.nodes.iter().filter(|node| node.why.is_none()).count();
+    let parts = [
+        format!("{ended} of {} ended", counted(report.nodes.len(), "node", "nodes")),
+        format!("{} of {} equal", report.equal, counted(report.compared, "value", "values")),
+        counted(report.findings.len(), "finding", "findings"),
+        format!("{} unknown", report.unknown.len()),
+    ];
+    page.blank()?;
+    page.verbatim(0, (&word, colour(report.outcome())), word.len() + 1, &parts.join(", "))
+}

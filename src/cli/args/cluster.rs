@@ -1,0 +1,84 @@
+//! Arguments of `cluster`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use probe::steps;
+
+use super::OutputArgs;
+use super::audit::duration;
+use super::help::{sections, short_help};
+use super::rulebook::RulebookArgs;
+use super::verdict::{FailOnArg, IncompleteArg};
+
+const EXIT_SUMMARY: &str = "Exit status: 0 pass, 1 a node differs or a rule failed, 2 error, 3 incomplete";
+
+const EXIT: &str = "\
+Exit status:
+  0  pass        1  a node differs or did not answer, or a rule failed
+  2  usage error, or the nodes could not be reached
+  3  incomplete: something could not be determined, or nodes differ and no value has a majority";
+
+const EXAMPLES: &str = "\
+Examples, the first two in an allocation of Slurm:
+  ncclcheck cluster registry.example#team/train:7
+  ncclcheck cluster --launch 'apptainer exec --nv train.sif'
+  ncclcheck cluster --nodes a,b,c --launch 'ssh {node} docker run -i train'
+  ncclcheck cluster --nodes pod-0,pod-1 --launch 'kubectl exec -i {node} --'";
+
+/// The steps, for `--steps`.
+fn steps() -> String {
+    format!("Steps:\n{}", steps::help())
+}
+
+#[derive(Debug, Args)]
+#[command(
+    mut_args = short_help(&["nodes", "launch", "from", "record", "format", "output"]),
+    mut_arg("format", |arg| arg.help("Output format: human or json (repeatable)")),
+    after_help = sections(&[EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[&steps(), EXIT, EXAMPLES]),
+)]
+pub(in super::super) struct ClusterArgs {
+    /// Image for srun's option --container-image [default: none, the node itself]
+    #[arg(value_name = "IMAGE", conflicts_with_all = ["launch", "nodes", "from"])]
+    pub(in crate::cli) image: Option<String>,
+    /// Nodes, comma-separated [default: those of the allocation of Slurm]
+    #[arg(long, value_name = "NODE,...", requires = "launch", help_heading = "Nodes")]
+    pub(in crate::cli) nodes: Option<String>,
+    /// Command that starts the words behind it in the image on a {node}
+    ///
+    /// With {node} in it, it runs here, once for each node, and reaches the node itself. Without, srun runs it on each node of
+    /// the allocation. It has to pass standard input on.
+    #[arg(long, value_name = "COMMAND", help_heading = "Nodes")]
+    pub(in crate::cli) launch: Option<String>,
+    /// Python interpreter in the image
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = "Nodes")]
+    pub(in crate::cli) python: String,
+    /// Longest time until the last node has ended
+    ///
+    /// Once more than half of the nodes have ended, the others have three times the time of those, at least 15 seconds.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, help_heading = "Nodes")]
+    pub(in crate::cli) budget: Duration,
+    /// Judge a record from --record instead of a new run; - is standard input
+    ///
+    /// Several files are recordings of `probe --record`, one of each node, which is named like its file.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["nodes", "launch", "record"],
+          help_heading = "Instead of a run")]
+    pub(in crate::cli) from: Vec<PathBuf>,
+    /// Run only these steps, comma-separated
+    #[arg(long = "steps", value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
+    pub(in crate::cli) only: Vec<String>,
+    /// Record what came from the nodes in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Steps")]
+    pub(in crate::cli) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) fail_on: FailOnArg,
+    #[command(flatten)]
+    pub(in crate::cli) incomplete: IncompleteArg,
+    #[command(flatten)]
+    pub(in crate::cli) rulebook: RulebookArgs,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+}

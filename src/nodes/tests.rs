@@ -1,0 +1,89 @@
+use cluster::NodeRun;
+use judge::Rulebook;
+use report::Style;
+
+use super::*;
+
+fn node(name: &str, recording: &str) -> NodeRun {
+    let path = format!("{}/fixtures/probe/h100-x2/{recording}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    NodeRun { name: name.to_owned(), text: std::fs::read(path).unwrap(), fate: Fate::Ended }
+}
+
+/// The report on nodes, and its text.
+fn judged(nodes: Vec<NodeRun>) -> (ClusterReport, String) {
+    judged_for(nodes, FailOn::Error)
+}
+
+fn judged_for(nodes: Vec<NodeRun>, fail_on: FailOn) -> (ClusterReport, String) {
+    let rulebook = Rulebook::builtin(crate::shipped()).unwrap();
+    let rulebook = rulebook.only(judge::rules::Rule::is_of_probe);
+    let run = ClusterRun { steps: Vec::new(), nodes };
+    let report = judge(&run, &Check::new(&rulebook).fail_on(Some(fail_on)), fail_on);
+    let mut text = Vec::new();
+    report.write_human(&Style { color: false, width: 80, verbose: false, brief: false }, &mut text).unwrap();
+    (report, String::from_utf8(text).unwrap())
+}
+
+/// The node with this limit of locked memory in place of none.
+fn with_memlock(node: NodeRun, bytes: u64) -> NodeRun {
+    let text = String::from_utf8(node.text).unwrap();
+    let low = text.replace(r#""memlock":{"soft":-1"#, &format!(r#""memlock":{{"soft":{bytes}"#));
+    assert_ne!(text, low);
+    NodeRun { text: low.into_bytes(), ..node }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[test]
+fn sound_nodes_pass() {
+    let (report, text) = judged(vec![node("a", "both-healthy"), node("b", "both-healthy"), node("c", "both-healthy")]);
+    assert_eq!(report.outcome(), Verdict::Pass, "{text}");
+    assert_eq!(first_line(&text), "PASS  3 nodes; no odd node");
+    assert!(report.compared > 30 && report.equal == report.compared, "{text}");
+}
+
+#[test]
+fn a_node_that_differs_is_named_with_what_it_has() {
+    let odd = with_memlock(node("c", "one-of-two-busy"), 65536);
+    let absent = NodeRun {
+        name: "d".to_owned(),
+        text: Vec::new(),
+        fate: Fate::Absent(
+            "its program did not start: its command ended with exit status: 1\nno such image".to_owned(),
+        ),
+    };
+    let nodes = vec![node("a", "both-healthy"), node("b", "both-healthy"), odd, node("e", "both-healthy"), absent];
+    let (report, text) = judged(nodes);
+    assert_eq!(report.outcome(), Verdict::Fail);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn halves_are_incomplete_and_name_no_node() {
+    let low = with_memlock(node("b", "both-healthy"), 8 << 20);
+    let (report, text) = judged(vec![node("a", "both-healthy"), low]);
+    assert_eq!((report.outcome(), report.odd.len()), (Verdict::Incomplete, 0), "{text}");
+    let expected = "INCOMPLETE  2 nodes; no odd node can be named: values differ, and none has a majority";
+    assert_eq!(first_line(&text), expected);
+}
+
+#[test]
+fn a_problem_of_most_nodes_is_of_no_single_one() {
+    let busy = |name: &str| node(name, "one-of-two-busy");
+    let (report, _) = judged(vec![busy("a"), node("b", "both-healthy"), busy("c")]);
+    let finding = report.findings.iter().find(|finding| finding.rule == "runtime/gpu-busy").unwrap();
+    assert!(!finding.is_everywhere && report.odd.is_empty(), "{report:?}");
+    let (report, _) = judged(vec![node("a", "both-healthy"), node("b", "both-healthy"), busy("c")]);
+    assert_eq!(report.odd.iter().map(|odd| odd.name.as_str()).collect::<Vec<_>>(), ["c"]);
+}
+
+#[test]
+fn a_run_in_which_no_node_ends_blames_none() {
+    let absent = |name: &str| NodeRun { name: name.to_owned(), text: Vec::new(), fate: Fate::Absent("why".to_owned()) };
+    let (report, text) = judged(vec![absent("a"), absent("b")]);
+    assert_eq!((report.outcome(), report.odd.len()), (Verdict::Fail, 0));
+    assert_eq!(first_line(&text), "FAIL  2 nodes; none came to its end");
+    assert_eq!(judged_for(vec![absent("a")], FailOn::Never).0.outcome(), Verdict::Pass);
+}
