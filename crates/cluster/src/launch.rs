@@ -70,7 +70,11 @@ impl Launch {
                 let mut arguments = slurm::arguments(&names, image.as_deref());
                 arguments.extend(inside.iter().flat_map(|inside| shell(inside)));
                 arguments.extend(words);
-                vec![(nodes.to_vec(), command("srun", &arguments))]
+                let mut command = command("srun", &arguments);
+                for name in slurm::REQUESTS {
+                    command.env_remove(name);
+                }
+                vec![(nodes.to_vec(), command)]
             }
             LaunchWay::Each(text) => {
                 let words: Vec<_> =
@@ -150,5 +154,10 @@ mod tests {
         for word in ["srun", "--nodelist=a,b", "--ntasks=2", "--container-image=train", "ch-run /x -- \"$@\""] {
             assert!(step.iter().any(|other| other == word), "{word}: {step:?}");
         }
+        let way = LaunchWay::Step { image: None, inside: None };
+        let launch = Launch { nodes: vec!["a".to_owned()], way, python: "python3".to_owned() };
+        let commands = launch.commands(&[0], "x", &ProbePlan::default());
+        let removed = |name: &str| commands[0].1.get_envs().any(|(other, value)| other == name && value.is_none());
+        assert!(removed("SLURM_GPUS_PER_TASK") && removed("SRUN_CPUS_PER_TASK"), "{commands:?}");
     }
 }

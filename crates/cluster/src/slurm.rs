@@ -14,8 +14,20 @@ use probe::wire::events::is_of_protocol;
 /// Most bytes of a line of a task, and of a line of srun. The program's protocol allows half of that.
 const LONGEST_LINE: usize = 1 << 17;
 
-/// Options of srun for one task on each of these nodes. A variable of the batch script, which srun reads too, changes none of
-/// them.
+/// Variables of a batch script that would give the tasks of the step fewer processors or GPUs than their node has, or other
+/// nodes.
+pub(super) const REQUESTS: &[&str] = &[
+    "SLURM_CPUS_PER_TASK",
+    "SRUN_CPUS_PER_TASK",
+    "SLURM_GPUS_PER_TASK",
+    "SLURM_TRES_PER_TASK",
+    "SLURM_NTASKS_PER_GPU",
+    "SLURM_GPU_BIND",
+    "SLURM_HOSTFILE",
+];
+
+/// Options of srun for one task on each of these nodes. They override variables of the batch script, which srun reads
+/// too.
 pub(super) fn arguments(nodes: &[&str], image: Option<&str>) -> Vec<String> {
     let count = nodes.len();
     let options = [
