@@ -21,7 +21,7 @@ use judge::RulebookSource;
 use layer::cache::ScanCache;
 use model::Environment;
 use model::document::{FileError, read_text, read_text_from};
-use model::{FailOn, ImagePath, Limits, StartChoice, StartCommand, cause, conceal, counted, suggestion};
+use model::{FailOn, ImagePath, Limits, StartChoice, StartCommand, StartUser, cause, conceal, counted, suggestion};
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
@@ -158,7 +158,8 @@ impl ImagesPlan {
         let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
         let given = process.command.as_deref().map(|text| StartCommand::of_option("--command", text)).transpose();
         let given = given.map_err(|why| CliError::Usage(format!("--command: {why}")))?;
-        let start = StartChoice { command: given.map(Ok), python: process.python, user: process.user };
+        let user = process.user.map(|name| Ok(StartUser::named(&name)));
+        let start = StartChoice { command: given.map(Ok), python: process.python, user };
         let command = if action == Action::Check { "check" } else { "inspect" };
         let run = ReportRun {
             command: command.to_owned(),
@@ -187,6 +188,7 @@ impl ImagesPlan {
             environment: known(launch.settings(&request.text)),
             start: StartChoice {
                 command: start.command.clone().or_else(|| launch.command(&request.text)),
+                user: start.user.clone().or_else(|| launch.user(&request.text)),
                 ..start.clone()
             },
             ..request

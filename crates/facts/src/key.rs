@@ -204,7 +204,7 @@ keys! {
     IMAGE_ROCM "image.rocm" String, "What shows that the image is made for GPUs of AMD";
     START_COMMAND "start.command" String, "The command that the container starts: the image's entrypoint and command, or --command";
     START_PYTHON "start.python" ImagePath, "The Python that the command starts, or the first one in PATH where start.assumed says so";
-    START_USER "start.user" String, "Number of the user that this Python runs as";
+    START_USER "start.user" String, "Number of the user that this Python runs as: the image's, that of the launch file, or --user";
     START_ASSUMED "start.assumed" Vec<String>, "What was assumed about the process because neither the image nor an option states it";
     START_REFUSED "start.refused" String, "What a container engine or a shell says of a program that it cannot execute";
     START_LAUNCHER "start.launcher" ImagePath, "The script that starts this Python for each worker, such as torchrun";
@@ -240,7 +240,7 @@ keys! {
     TORCH_BUILD_ARGUMENT "torch.build_argument" String, "The build argument that chose a torch without CUDA, with its value: NAME=VALUE";
     TORCH_BUILD_INDEX "torch.build_index" String, "The value with which that argument chooses a build for CUDA, if it is an index of PyTorch";
     TORCH_VENDOR "torch.vendor" String, "The vendor whose GPUs torch is built for, other than NVIDIA";
-    TORCH_UNREADABLE "torch.unreadable" String, "Why the image's user cannot import torch although it is installed: the file or directory whose mode refuses it, with mode, owner and user";
+    TORCH_UNREADABLE "torch.unreadable" String, "Why the container's user cannot import torch although it is installed: the file or directory whose mode refuses it, with mode, owner and user";
     TORCH_VERSION "torch.version" Version, "torch.__version__";
     TORCH_GIT_VERSION "torch.git_version" String, "torch.version.git_version: the commit that torch was built from";
     TORCH_CUDA_VERSION "torch.cuda.version" Version, "torch.version.cuda: the CUDA release that torch was built with; absent in a build without CUDA";

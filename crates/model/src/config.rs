@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Gap, Platform};
+use super::{Gap, Platform, Site};
 
 /// Start parameters and metadata of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,28 @@ pub struct StartChoice {
     pub command: Option<Result<StartCommand, Gap>>,
     /// Path of the Python that runs, whatever the command calls.
     pub python: Option<String>,
-    /// The user, as `NAME` or `UID`, each with `:GROUP` or without.
-    pub user: Option<String>,
+    /// The user in place of the image's own, or why a launch file leaves it unknown.
+    pub user: Option<Result<StartUser, Gap>>,
+}
+
+/// The user of a container, where it is not the image's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartUser {
+    /// `NAME` or `UID`, each with `:GROUP` or without; `None` keeps the image's own.
+    pub name: Option<String>,
+    /// The number of the group in place of the user's own. Groups that have the user as a member stay.
+    pub group: Option<u32>,
+    /// The names or numbers of groups that it has beside its own.
+    pub more: Vec<String>,
+    /// The line that names it; `None` for an option.
+    pub at: Option<Site>,
+}
+
+impl StartUser {
+    /// The user of an option: `NAME` or `UID`, each with `:GROUP` or without.
+    pub fn named(name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::default() }
+    }
 }
 
 impl StartChoice {
@@ -46,11 +66,12 @@ impl StartChoice {
         *self == Self::default()
     }
 
-    /// The same without the command of a launch file.
+    /// The same without the command and the user of a launch file.
     #[must_use]
     pub fn without_job(&self) -> Self {
         let is_own = |command: &Result<StartCommand, Gap>| command.as_ref().is_ok_and(|command| !command.is_of_job);
-        Self { command: self.command.clone().filter(is_own), ..self.clone() }
+        let is_option = |user: &Result<StartUser, Gap>| user.as_ref().is_ok_and(|user| user.at.is_none());
+        Self { command: self.command.clone().filter(is_own), user: self.user.clone().filter(is_option), ..self.clone() }
     }
 }
 

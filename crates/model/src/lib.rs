@@ -36,7 +36,7 @@ mod write_target;
 
 pub use bounded::{bytes_within, line_within, text_within};
 pub use bounds::{BoundsError, index, part, part_mut};
-pub use config::{ImageConfig, StartChoice, StartCommand, UnknownConfig};
+pub use config::{ImageConfig, StartChoice, StartCommand, StartUser, UnknownConfig};
 pub use confined::set_confined;
 pub use digest::{BlobRef, Digest, DigestError, Hasher, hex};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};

@@ -20,6 +20,11 @@ impl Credentials {
     pub fn root() -> Self {
         Self { user: 0, groups: vec![0] }
     }
+
+    /// The credentials of a user to whom only the permissions for others apply.
+    pub const fn anybody() -> Self {
+        Self { user: u32::MAX, groups: Vec::new() }
+    }
 }
 
 /// What a process does with a file or a directory.

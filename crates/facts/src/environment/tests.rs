@@ -269,7 +269,7 @@ fn the_home_directory_is_that_of_the_user_that_runs() {
     let rootfs = rootfs(files.iter().map(|(path, text)| text_or_link(path, text)));
     let read = |user: Option<&str>, unknown: Option<Gap>| {
         let mut config = ImageConfig { user: "trainer".to_owned(), ..ImageConfig::default() };
-        config.start.user = user.map(ToOwned::to_owned);
+        config.start.user = user.map(|name| Ok(model::StartUser::named(name)));
         config.unknown.user = unknown;
         let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
         match facts.view(&key::NCCL_CONFIG_FILES) {

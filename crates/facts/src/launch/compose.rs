@@ -1,5 +1,6 @@
 //! Services of Compose files.
 
+use model::StartUser;
 use model::document::{YamlNode, YamlValue};
 use shell::name_length;
 
@@ -30,8 +31,21 @@ pub(super) fn service(name: &str, service: &YamlNode) -> LaunchContainer {
         arguments: if entrypoint.is_some() { Some(arguments.unwrap_or_default()) } else { arguments },
         entrypoint,
         directory: service.text("working_dir").map(ToOwned::to_owned),
+        user: user(service),
         ..LaunchContainer::default()
     }
+}
+
+/// The user of a service, and the groups that it has beside its own.
+fn user(service: &YamlNode) -> Option<Said<StartUser>> {
+    let name = service.get("user").map(said);
+    let more = service.get("group_add");
+    let line = name.as_ref().map(|name| name.line).or(more.map(|more| more.line))?;
+    let more: Vec<_> = more.map(YamlNode::list).unwrap_or_default().iter().map(said).collect();
+    let is_computed = name.iter().chain(&more).any(|said| said.value.is_none());
+    let more = more.into_iter().filter_map(|group| group.value).collect();
+    let user = StartUser { name: name.and_then(|name| name.value), more, ..StartUser::default() };
+    Some(Said { value: (!is_computed).then_some(user), line })
 }
 
 fn given(service: &YamlNode) -> Given {

@@ -1,9 +1,9 @@
 //! The containers that launch files start, and the command of each.
 
 use model::document::YamlNode;
-use model::{Gap, StartCommand};
+use model::{Gap, StartCommand, StartUser};
 
-use super::given::Given;
+use super::given::{Given, Said, Starter, site};
 use super::{LaunchFile, Setting};
 
 /// A container that a launch file starts.
@@ -27,6 +27,8 @@ pub struct LaunchContainer {
     pub arguments: Option<Vec<String>>,
     /// What replaces the working directory.
     pub directory: Option<String>,
+    /// What replaces the user.
+    pub user: Option<Said<StartUser>>,
 }
 
 impl LaunchContainer {
@@ -38,6 +40,21 @@ impl LaunchContainer {
             directory: self.directory.clone(),
             is_of_job: true,
         }
+    }
+
+    /// The user that the file gives the container; `None` if that is the image's own.
+    fn user(&self, file: &str) -> Option<Result<StartUser, Gap>> {
+        let why = match &self.user {
+            Some(Said { value: Some(user), line }) => {
+                return Some(Ok(StartUser { at: Some(site(file, *line, "user")), ..user.clone() }));
+            }
+            Some(Said { value: None, line }) => format!("{file}:{line}: the user is computed when the job starts"),
+            None if self.given.starter == Starter::Scheduler => {
+                format!("{file}:{}: {} runs a container as the user who calls it", self.line, self.name)
+            }
+            None => return None,
+        };
+        Some(Err(Gap::new(why).settled_by("name the user of the job with --user")))
     }
 
     /// True if another container gets the same: the same image, command, variables and devices, by other lines of the file.
@@ -80,6 +97,17 @@ pub(super) fn choose(file: &LaunchFile, reference: &str) -> Option<Result<StartC
             Some(Err(Gap::new(why).settled_by("name the command of the job with --command")))
         }
     }
+}
+
+/// The user that a launch file gives a container of an image; `None` if that is the image's own.
+pub(super) fn choose_user(file: &LaunchFile, reference: &str) -> Option<Result<StartUser, Gap>> {
+    let containers = meant(&file.containers, reference);
+    let (first, others) = containers.split_first()?;
+    if others.iter().all(|other| other.user == first.user) {
+        return first.user(&file.name);
+    }
+    let why = format!("{} starts containers as different users", file.name);
+    Some(Err(Gap::new(why).settled_by("name the user of the job with --user")))
 }
 
 /// The containers of an image, or of a file that names none of them all: those with a GPU, if one has a GPU.

@@ -1,5 +1,6 @@
 //! Containers of Kubernetes: pods, and resources with a template of pods.
 
+use model::StartUser;
 use model::document::{YamlNode, YamlValue};
 use shell::name_length;
 
@@ -91,8 +92,31 @@ fn container(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> LaunchC
         arguments: if entrypoint.is_some() { Some(arguments.unwrap_or_default()) } else { arguments },
         entrypoint,
         directory: container.text("workingDir").map(ToOwned::to_owned),
+        user: user(container, pod),
         ..LaunchContainer::default()
     }
+}
+
+/// The user of a container: a key of its own context counts before that of the pod.
+fn user(container: &YamlNode, pod: &YamlNode) -> Option<Said<StartUser>> {
+    let pod = pod.get("securityContext");
+    let key = |name: &str| {
+        let own = container.get("securityContext").and_then(|own| own.get(name));
+        own.or_else(|| pod?.get(name)).filter(|node| node.as_str().is_some())
+    };
+    let more = ["fsGroup", "supplementalGroups"].iter().filter_map(|name| pod?.get(name));
+    let more = more.flat_map(|node| std::iter::once(node).chain(node.list())).filter(|node| node.as_str().is_some());
+    let more: Vec<&YamlNode> = more.collect();
+    let numbers = [key("runAsUser"), key("runAsGroup")];
+    let line = numbers.iter().flatten().chain(&more).next()?.line;
+    let number = |node: &YamlNode| node.as_str()?.parse::<u32>().ok();
+    let all = numbers.iter().flatten().chain(&more);
+    if all.map(|node| number(node)).any(|number| number.is_none()) {
+        return Some(Said { value: None, line });
+    }
+    let [name, group] = numbers.map(|node| node.and_then(number));
+    let more = more.iter().filter_map(|node| number(node)).map(|id| id.to_string()).collect();
+    Some(Said::new(StartUser { name: name.map(|id| id.to_string()), group, more, at: None }, line))
 }
 
 fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {

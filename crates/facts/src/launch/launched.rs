@@ -1,8 +1,8 @@
 //! The launch of a job: its files, and the variables that options set over them.
 
-use model::{Gap, StartCommand};
+use model::{Gap, StartCommand, StartUser};
 
-use super::container::{choose, meant};
+use super::container::{choose, choose_user, meant};
 use super::given::is_computed;
 use super::{LaunchContainer, LaunchFile, Setting};
 
@@ -43,6 +43,11 @@ impl Launched {
     /// The command that the files give the containers of an image; the last file that gives one counts.
     pub fn command(&self, reference: &str) -> Option<Result<StartCommand, Gap>> {
         self.files.iter().rev().find_map(|file| choose(file, reference))
+    }
+
+    /// The user that the files give the containers of an image; the last file that gives one counts.
+    pub fn user(&self, reference: &str) -> Option<Result<StartUser, Gap>> {
+        self.files.iter().rev().find_map(|file| choose_user(file, reference))
     }
 
     /// The images that the files name, each with the file: those of containers with GPUs, if any container has one. A name that

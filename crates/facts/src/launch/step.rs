@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ImagePath, is_among};
+use model::{ImagePath, StartUser, is_among};
 use shell::{FlatCommand, ParameterForm, Piece, Word};
 
 use super::LaunchContainer;
@@ -201,6 +201,7 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
             "--container-image" => container.image = value,
             "--container-workdir" | "--pwd" | "--cwd" | "--cd" => container.directory = value,
             "-w" | "--workdir" if is_engine => container.directory = value,
+            "-u" | "--user" | "--group-add" if is_engine => user(name, text, line, &mut container.user),
             "--name" if is_engine => text.clone_into(&mut container.name),
             "--entrypoint" => entrypoint = value.map(|program| vec![program]),
             _ => {}
@@ -239,6 +240,17 @@ fn is_options(word: &str, after: &[String]) -> bool {
     let name = word.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|_| !after.is_empty());
     let name = name.map(str::to_ascii_lowercase);
     name.is_some_and(|name| !name.contains(['$', '/', ':']) && OPTIONS.iter().any(|part| name.contains(part)))
+}
+
+/// Reads an option of `docker run` about the user.
+fn user(name: &str, value: &str, line: usize, user: &mut Option<Said<StartUser>>) {
+    let said = user.get_or_insert_with(|| Said::new(StartUser::default(), line));
+    match &mut said.value {
+        known if is_computed(value) => *known = None,
+        Some(known) if name == "--group-add" => known.more.push(value.to_owned()),
+        Some(known) => known.name = Some(value.to_owned()),
+        None => {}
+    }
 }
 
 /// Reads an option of `docker run`.

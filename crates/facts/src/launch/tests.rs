@@ -537,3 +537,49 @@ fn charliecloud_and_enroot() {
     let (file, containers) = &launch.groups()[0];
     assert_eq!(*Facts::of_containers(file, containers, &[]).get(crate::key::CONTAINER_RDMA_NODES_FEW), Fact::Absent);
 }
+
+#[test]
+fn a_container_runs_as_the_user_that_its_file_names() {
+    let user = |name: &str, text: &str| {
+        let launched = Launched { files: vec![read(name, text).unwrap()], options: Vec::new() };
+        match launched.user("x") {
+            None => "the image's".to_owned(),
+            Some(Err(gap)) => gap.why,
+            Some(Ok(user)) => {
+                let number = user.group.map(|group| format!(" group {group}")).unwrap_or_default();
+                format!("{}{number} {}", user.name.unwrap_or_default(), user.more.join(" ")).trim_end().to_owned()
+            }
+        }
+    };
+    for (pod, container, expected) in [
+        ("{}", "{}", "the image's"),
+        ("{runAsUser: 1000, fsGroup: 2000, supplementalGroups: [7, 8]}", "{}", "1000 2000 7 8"),
+        ("{runAsUser: 1000, runAsGroup: 5}", "{runAsUser: 0}", "0 group 5"),
+        ("{}", "{runAsGroup: 5}", " group 5"),
+        ("{runAsUser: \"${UID}\"}", "{}", "j.yaml:2: the user is computed when the job starts"),
+        ("{fsGroup: 2000}", "{}", " 2000"),
+    ] {
+        let pod = format!(
+            "kind: Pod\nspec: {{securityContext: {pod}, containers: [{{image: x, securityContext: {container}}}]}}\n"
+        );
+        assert_eq!(user("j.yaml", &pod), expected, "{pod}");
+    }
+    for (service, expected) in [
+        ("{image: x}", "the image's"),
+        ("{image: x, user: '1000:5', group_add: [video]}", "1000:5 video"),
+        ("{image: x, user: '${UID}'}", "c.yaml:1: the user is computed when the job starts"),
+    ] {
+        assert_eq!(user("c.yaml", &format!("services: {{t: {service}}}\n")), expected, "{service}");
+    }
+    for (script, expected) in [
+        ("docker run --gpus all x", "the image's"),
+        ("podman run -u 1000 --group-add 5 --group-add video x", "1000 5 video"),
+        ("docker run --user=ann:users x python3 a.py -u 7", "ann:users"),
+        ("docker run -u $(id -u):$(id -g) x", "j.sh:2: the user is computed when the job starts"),
+        ("apptainer exec x python3 a.py", "j.sh:2: apptainer runs a container as the user who calls it"),
+        ("docker run -u 1 x\ndocker run -u 2 x a", "2"),
+        ("if a; then docker run -u 1 x; else docker run -u 2 x; fi", "j.sh starts containers as different users"),
+    ] {
+        assert_eq!(user("j.sh", &format!("#!/bin/bash\n{script}\n")), expected, "{script}");
+    }
+}

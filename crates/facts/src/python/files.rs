@@ -54,6 +54,11 @@ impl<'a> ProcessFiles<'a> {
         self.doubt.borrow().clone()
     }
 
+    /// Notes why the process may see other files.
+    pub(super) fn doubts(&self, gap: Gap) {
+        self.doubt.borrow_mut().get_or_insert(gap);
+    }
+
     pub(super) fn is_file(&self, path: &ImagePath) -> bool {
         self.rootfs.open(path).is_ok() && self.may(path, FileAccess::Exists)
     }
@@ -105,7 +110,7 @@ impl<'a> ProcessFiles<'a> {
         match self.refusal(path, access) {
             None => true,
             Some(Refusal::Unknown(gap)) => {
-                self.doubt.borrow_mut().get_or_insert(gap);
+                self.doubts(gap);
                 true
             }
             Some(Refusal::NoFile(_) | Refusal::Denied(_)) => false,

@@ -4,9 +4,9 @@ mod dialect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Fact, ImagePath};
+use model::{Fact, Gap, ImagePath};
 
-use super::super::start::PythonCall;
+use super::super::start::{PythonCall, homes};
 use super::code::{self, PathEffect};
 use super::expression::CodeScope;
 use super::files::ProcessFiles;
@@ -161,16 +161,27 @@ impl<'w> SitePath<'w> {
 
     /// `site.addusersitepackages`.
     fn add_user(&mut self) {
+        let name = format!("lib/{}/site-packages", self.version);
         let base = match self.call.state.known("PYTHONUSERBASE").filter(|base| !base.is_empty()) {
             Some(base) => self.files.absolute(base.as_bytes()),
             None => match self.home() {
                 Some(home) => self.files.absolute(home.as_bytes()).join(b".local"),
-                None => return,
+                None => return self.doubt_user(&name),
             },
         };
-        let folder = base.join(format!("lib/{}/site-packages", self.version).as_bytes());
+        let folder = base.join(name.as_bytes());
         if self.files.is_directory(&folder) {
             self.add_site(&folder);
+        }
+    }
+
+    /// A user who is unknown may be one whose home has packages.
+    fn doubt_user(&self, name: &str) {
+        let folders = homes(self.files.rootfs).map(|home| home.join(b".local").join(name.as_bytes()));
+        let folder = folders.into_iter().find(|folder| self.files.is_directory(folder));
+        if let (Some(folder), Err(gap)) = (folder, &self.call.state.user) {
+            let why = format!("{folder} is on the path of its user alone, and the user is unknown: {}", gap.why);
+            self.files.doubts(Gap::new(why).settled_by("name the user of the job with --user"));
         }
     }
 

@@ -18,13 +18,10 @@ pub(super) enum ConfText<'a> {
     Unread(Gap),
 }
 
-/// A user to whom only the permissions for others apply.
-const ANYBODY: Credentials = Credentials { user: u32::MAX, groups: Vec::new() };
-
 impl<'a> ConfText<'a> {
     pub(super) fn open(context: &Context<'a>, path: &ImagePath) -> Self {
         let user = context.job_user();
-        let who = user.as_ref().ok().and_then(ContainerUser::credentials).unwrap_or(ANYBODY);
+        let who = user.as_ref().ok().and_then(ContainerUser::credentials).unwrap_or_else(Credentials::anybody);
         match (context.rootfs.access(&who, path.as_bytes(), FileAccess::Read), user) {
             (Ok(_), _) => Self::content(context, path),
             (Err(Refusal::NoFile(NoFile::Missing)), _) => Self::missing(context, path),

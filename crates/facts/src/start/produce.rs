@@ -36,10 +36,12 @@ pub(crate) fn produce(context: &Context<'_>, facts: &mut Facts) {
         (_, Some(call)) => call.state.user.clone(),
         (user, None) => user.clone(),
     };
+    // A program on the way may change the user.
+    let named = chosen.user.filter(|_| user == start.user).and_then(|user| user.ok()?.at);
     let user = match user {
         Err(gap) => Fact::Unknown(gap),
         Ok(user) => match user.id {
-            Some(id) => Fact::known(id.to_string()),
+            Some(id) => Fact::seen(id.to_string(), named),
             None => Fact::unknown("the image's passwd file does not have its user"),
         },
     };

@@ -38,11 +38,14 @@ impl ProcessState {
         for (name, gap) in config.iter().flat_map(|config| &config.unknown.variables) {
             variables.insert(name.clone(), Err(gap.clone()));
         }
-        let chosen = config.and_then(|config| config.start.user.as_deref());
+        let chosen = config.and_then(|config| config.start.user.as_ref());
+        let own = config.map_or("", |config| &config.user);
         let user = match (chosen, config.and_then(|config| config.unknown.user.as_ref())) {
-            (Some(user), _) => Ok(ContainerUser::find(rootfs, user)),
-            (None, Some(gap)) => Err(gap.clone()),
-            (None, None) => Ok(ContainerUser::find(rootfs, config.map_or("", |config| &config.user))),
+            (Some(Ok(user)), unknown) if unknown.is_none() || user.name.is_some() => {
+                Ok(ContainerUser::given(rootfs, own, user))
+            }
+            (Some(Err(gap)), _) | (_, Some(gap)) => Err(gap.clone()),
+            (_, None) => Ok(ContainerUser::find(rootfs, own)),
         };
         Self {
             directory: ImagePath::from(config.map_or("", directory)),

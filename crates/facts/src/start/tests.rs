@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::tests::synthetic::{file, layer, text_or_link};
 use layer::scan::LayerScan;
-use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice, StartCommand};
+use model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice, StartCommand, StartUser};
 
 use super::super::{FactInputs, Facts, key};
 use super::*;
@@ -266,7 +266,7 @@ fn a_choice_settles_what_is_unknown() {
     let choice = |command: Option<&str>, python: Option<&str>| StartChoice {
         command: command.map(|text| Ok(StartCommand::of_option("--command", text).unwrap())),
         python: python.map(str::to_owned),
-        user: Some("user".to_owned()),
+        user: Some(Ok(StartUser::named("user"))),
     };
     let config = config(&[("PATH", "/usr/bin")], &["server"], &[]);
     let with = |start: StartChoice| called(VENV, &ImageConfig { start, ..config.clone() });
@@ -616,6 +616,25 @@ fn a_job_may_set_what_its_command_expands() {
     );
     assert_eq!(called(&["${PYTHON}", "a.py"]), "unknown: job.sh: only a shell can determine which program is started");
     assert_eq!(called(&["python", "${SCRIPT}"]), "unknown: job.sh does not set SCRIPT");
+}
+
+#[test]
+fn the_user_of_a_launch_keeps_the_groups_of_the_image() {
+    let files = [
+        ("etc/passwd", "ann:x:1000:1000::/home/ann:/bin/sh\n"),
+        ("etc/group", "ann:x:1000:\nvideo:x:44:ann,bob\nrdma:x:50:\n"),
+    ];
+    let rootfs = image(&files);
+    let given = |own: &str, name: Option<&str>, group: Option<u32>, more: &[&str]| {
+        let name = name.map(ToOwned::to_owned);
+        let more = more.iter().map(|group| (*group).to_owned()).collect();
+        let user = ContainerUser::given(&rootfs, own, &StartUser { name, group, more, at: None });
+        (user.id, user.groups)
+    };
+    assert_eq!(given("", Some("1000"), None, &[]), (Some(1000), vec![1000, 44]));
+    assert_eq!(given("ann", None, Some(5), &["rdma", "2000", "none"]), (Some(1000), vec![5, 44, 50, 2000]));
+    assert_eq!(given("7:7", None, None, &["9"]), (Some(7), vec![7, 9]));
+    assert_eq!(given("ann", Some("8:44"), None, &[]), (Some(8), vec![44]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The user of a process, from the image's passwd and group files, as container runtimes find it (moby/sys,
 //! `user.GetExecUser`).
 
-use model::ImagePath;
+use model::{ImagePath, StartUser};
 use rootfs::{Credentials, RootFs};
 
 use super::super::text;
@@ -50,6 +50,21 @@ impl ContainerUser {
             }
         };
         Self { id, groups, listed_home: found.map(|line| line.home) }
+    }
+
+    /// The user that a launch names, in place of the one that the configuration has.
+    pub(super) fn given(rootfs: &RootFs, own: &str, given: &StartUser) -> Self {
+        let mut user = Self::find(rootfs, given.name.as_deref().unwrap_or(own));
+        if let Some(group) = given.group {
+            user.groups = std::iter::once(group).chain(user.groups.into_iter().skip(1)).collect();
+        }
+        let lines = group_lines(rootfs);
+        let id = |name: &String| {
+            let listed = lines.iter().find(|(listed, ..)| listed == name).map(|(_, id, _)| *id);
+            name.parse().ok().or(listed)
+        };
+        user.groups.extend(given.more.iter().filter_map(id));
+        user
     }
 
     /// Home directory as container runtimes set `HOME`: `/` for a user that the passwd file does not list.

@@ -1,7 +1,7 @@
 //! The torch packages of the image, and which one is imported.
 
 use model::{Fact, Gap, ImagePath, Site};
-use rootfs::{Denied, FileAccess, Refusal, RootFs};
+use rootfs::{Credentials, Denied, FileAccess, Refusal, RootFs};
 
 use super::super::packages::is_stored;
 use super::super::python::{Importable, ModuleImport, ProcessFiles, Python};
@@ -230,7 +230,10 @@ fn real_package(rootfs: &RootFs, found: &Importable) -> Option<(ImagePath, Site)
 
 /// Why the user of the process cannot import the torch that the search would find otherwise; `None` if that is not so.
 fn unreadable(rootfs: &RootFs, python: &Python, found: Option<&Importable>) -> Option<Result<RefusedImport, Gap>> {
-    let user = python.call.state.user.as_ref().ok()?;
+    let user = match &python.call.state.user {
+        Ok(user) => user,
+        Err(gap) => return unreadable_for_some(rootfs, python, found, gap).map(Err),
+    };
     let files = ProcessFiles::of(rootfs, &python.call.state);
     let blame = |refusal: Refusal, about: &ImagePath, message: String| match refusal {
         Refusal::Denied(denied) => Some(Ok(RefusedImport { why: sentence(user, &denied, about), message })),
@@ -266,6 +269,24 @@ fn unreadable(rootfs: &RootFs, python: &Python, found: Option<&Importable>) -> O
         let why = format!("{package}: a file that leads Python there is not readable for user {id}");
         Some(Ok(RefusedImport { why, message: message.to_owned() }))
     })
+}
+
+/// Why torch may be unreadable for a user who is unknown; `None` if every user may read it.
+fn unreadable_for_some(rootfs: &RootFs, python: &Python, found: Option<&Importable>, gap: &Gap) -> Option<Gap> {
+    let file = match found {
+        Some(Importable::Package(_, file) | Importable::Module(file)) => Some((file, FileAccess::Read)),
+        _ => None,
+    };
+    let program = (&python.call.program, FileAccess::Execute);
+    let refused = [Some(program), file].into_iter().flatten().find_map(|(path, access)| {
+        match rootfs.access(&Credentials::anybody(), path.as_bytes(), access) {
+            Err(Refusal::Denied(denied)) => Some((path, denied)),
+            _ => None,
+        }
+    });
+    let (path, denied) = refused?;
+    let why = format!("not every user may use {denied}, which leads to {path}, and the user is unknown: {}", gap.why);
+    Some(Gap::new(why).settled_by("name the user of the job with --user"))
 }
 
 fn sentence(user: &ContainerUser, denied: &Denied, path: &ImagePath) -> String {

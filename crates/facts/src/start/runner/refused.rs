@@ -51,7 +51,8 @@ pub(super) fn cause(kind: FaultKind) -> String {
 /// Why no engine starts a program with the user and the working directory of a configuration (moby/sys, `user.GetExecUser`;
 /// runc, `libcontainer/specconv` and `init_linux.go`).
 pub(crate) fn of_config(runner: &Runner<'_>, config: &ImageConfig, directory: &ImagePath) -> Option<StartFault> {
-    let user = config.start.user.as_ref().unwrap_or(&config.user);
+    let chosen = config.start.user.as_ref().and_then(|user| user.as_ref().ok()?.name.as_ref());
+    let user = chosen.unwrap_or(&config.user);
     let (name, group) = user.split_once(':').unwrap_or((user, ""));
     let found = runner.user.as_ref().ok();
     let lacks = |file: &str| !matches!(text(runner.rootfs, &ImagePath::from(file)), Fact::Unknown(_));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::start::{self, PythonTarget};
 use crate::tests::synthetic::{file, rootfs};
-use model::{Entry, EntryKind, FileOwner, Found, ImageConfig};
+use model::{Entry, EntryKind, FileOwner, Found, ImageConfig, UnknownConfig};
 
 const PACKAGES: &str = "usr/lib/python3.11/site-packages";
 
@@ -29,6 +29,7 @@ fn installation(files: &[(&str, u32)], user: &str, variables: &[(&str, &str)]) -
         user: user.to_owned(),
         working_directory: "/work".to_owned(),
         environment: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        unknown: UnknownConfig { user: (user == "?").then(|| Gap::new("the host's")), ..UnknownConfig::default() },
         ..ImageConfig::default()
     };
     let state = start::ProcessState::initial(&rootfs, Some(&config));
@@ -133,6 +134,20 @@ fn the_mode_that_keeps_the_user_out_is_named() {
     // Another torch that this user can read is imported.
     let found = with(&[PACKAGES, code], &closed, "1000", &variables);
     assert_eq!((path(&found.chosen), found.unreadable), (Some(format!("/{PACKAGES}/torch")), None));
+}
+
+#[test]
+fn a_user_who_is_unknown_may_be_kept_out() {
+    let found = with(&[PACKAGES], &[], "?", &[]);
+    assert!(matches!(found.chosen, Fact::Seen { .. }) && found.unreadable.is_none());
+    for (folders, more) in
+        [(&[PACKAGES][..], &[("usr/", 0o700)][..]), (&[PACKAGES, "home/ann/.local/lib/python3.11/site-packages"], &[])]
+    {
+        let found = with(folders, more, "?", &[]);
+        let Fact::Unknown(gap) = found.chosen else { panic!("{found:?}") };
+        assert!(gap.why.ends_with("the user is unknown: the host's"), "{gap}");
+        assert!(found.unreadable.is_none());
+    }
 }
 
 #[test]
