@@ -134,12 +134,17 @@ fn shadowing(
             let Ok((library, file)) = context.rootfs.open(&bound.path) else { continue };
             let route = first_route(context, bound);
             // A library beside the one that asks was meant, also where it is another release.
-            let is_of_system = matches!(route, Route::LibraryPath(_) | Route::Cache | Route::Default(_));
+            let is_of_system =
+                matches!(route, Route::LibraryPath(_) | Route::Cache | Route::Configured(_) | Route::Default(_));
             if !is_of_system || elf(&file).is_none_or(&has_it) {
                 continue;
             }
             let Some(better) = other_copy(context.rootfs, name, &file, &has_it) else { continue };
-            let by = if route == Route::Cache { named_by(context.rootfs, &library)? } else { None };
+            let by = match &route {
+                Route::Cache => named_by(context.rootfs, &library)?,
+                Route::Configured(file) => Some(file.to_string()),
+                _ => None,
+            };
             let by = by.unwrap_or_else(|| route.to_string());
             let culprit = Culprit::of_file(library, &file, LibraryFault::Shadows);
             return Ok(Some(Culprit { instead: Some(better), by: Some(by), ..culprit }));

@@ -306,6 +306,8 @@ keys! {
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
     ENV_PLUGIN_MISSING "env.plugin_missing" Vec<String>, "Variables that only a plugin reads which the image does not have";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
+    LIBRARY_CONFIGURED "library.configured" Vec<String>, "The libraries of the process that the loader finds only by the cache that ldconfig writes as the container starts, because the image's /etc/ld.so.cache does not have them";
+    LIBRARY_CONFIGURED_BY "library.configured_by" ImagePath, "The file of /etc/ld.so.conf that names the folder of the first of library.configured";
     LIBRARY_CULPRIT "library.culprit" ImagePath, "The library at fault where the loader ends `import torch`, or the import of an extension that the program imports";
     LIBRARY_CULPRIT_FAULT "library.culprit_fault" LibraryFault, "What is wrong with library.culprit: a layer removed it, it shadows a copy that has what it lacks, or it asks for a version that no library of the image has (asks-too-much)";
     LIBRARY_CULPRIT_ERROR "library.culprit_error" String, "The message of the loader for which library.culprit is at fault";

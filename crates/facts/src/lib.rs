@@ -287,7 +287,10 @@ impl<'a> Context<'a> {
         };
         let loader_of = |config| {
             let credentials = credentials.clone();
-            Rc::new(Loader::new(rootfs, LoaderSettings { credentials, ..linker::settings(config) }))
+            // NVIDIA's runtime runs ldconfig, and so does enroot's hook; Apptainer keeps the image's cache.
+            let runs_ldconfig = !rootfs.is_directory(&ImagePath::from(".singularity.d"));
+            let settings = linker::settings(config);
+            Rc::new(Loader::new(rootfs, LoaderSettings { credentials, runs_ldconfig, ..settings }))
         };
         let loader = loader_of(config);
         let subject = subject::CheckSubject::find(rootfs, start.program.as_ref(), &loader, &torch);

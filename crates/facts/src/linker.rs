@@ -129,5 +129,6 @@ pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
             .filter(|config| config.unknown.user.is_none())
             .map(|config| ImagePath::from(config.working_directory.as_str())),
         credentials: None,
+        runs_ldconfig: false,
     }
 }

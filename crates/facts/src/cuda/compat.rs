@@ -75,7 +75,7 @@ fn bound(context: &Context<'_>) -> Fact<ImagePath> {
         let Some(library) = libraries.first() else { return Fact::Absent };
         match context.loader.find("libcuda.so.1", &library.path, library.elf) {
             Err(gap) => Fact::Unknown(gap),
-            Ok(Some(bound)) if !matches!(bound.route, Route::Cache | Route::Default(_)) => {
+            Ok(Some(bound)) if !matches!(bound.route, Route::Cache | Route::Configured(_) | Route::Default(_)) => {
                 context.rootfs.open(&bound.path).map_or(Fact::Absent, |(real, file)| {
                     let site = file.site(&real, Some(&bound.route.to_string()));
                     Fact::seen(real, [site])

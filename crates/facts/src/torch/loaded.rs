@@ -1,7 +1,9 @@
 //! The libraries that `import torch` maps.
 
-use model::{Fact, Gap};
-use rootfs::loader::Requester;
+use std::collections::BTreeSet;
+
+use model::{Fact, Gap, ImagePath};
+use rootfs::loader::{Requester, Route};
 
 use super::super::culprit;
 use super::super::{Context, Facts, key};
@@ -9,6 +11,7 @@ use super::import::Import;
 use super::musl;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    configured(context, facts);
     // The process is that of another program.
     if context.subject.is_some() {
         facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);
@@ -44,6 +47,28 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         None => context.loader.agreed(paths),
     });
     facts.insert(key::TORCH_LOADED, loaded);
+}
+
+/// The libraries that the loader finds only after ldconfig ran.
+fn configured(context: &Context<'_>, facts: &mut Facts) {
+    let found = context.loader.agreed(|import| {
+        let objects = import.process.objects().iter().filter_map(|object| match &object.route {
+            Route::Configured(file) => Some((object.path.clone(), file.clone())),
+            _ => None,
+        });
+        objects.collect::<BTreeSet<_>>()
+    });
+    let found = found.and_then(|found, _| {
+        let sites = found.iter().filter_map(|(path, _)| {
+            let (real, file) = context.rootfs.open(path).ok()?;
+            Some(file.site(&real, None))
+        });
+        if found.is_empty() { Fact::Absent } else { Fact::seen(found.clone(), sites.collect::<Vec<_>>()) }
+    });
+    let paths = |found: BTreeSet<(ImagePath, ImagePath)>| found.iter().map(|(path, _)| path.to_string()).collect();
+    facts.insert(key::LIBRARY_CONFIGURED, found.clone().map(paths));
+    let by = found.and_then(|found, _| found.into_iter().next().map(|(_, file)| file).into());
+    facts.insert(key::LIBRARY_CONFIGURED_BY, by);
 }
 
 fn paths(import: &Import<'_>) -> Vec<String> {

@@ -136,6 +136,7 @@ fn rule(route: &Route) -> String {
         Route::LibraryPath(_) => "LD_LIBRARY_PATH".to_owned(),
         Route::Runpath(_) => "DT_RUNPATH".to_owned(),
         Route::Cache => "/etc/ld.so.cache".to_owned(),
+        Route::Configured(file) => format!("ldconfig at the start, by {file}"),
         Route::Default(_) => "default directories".to_owned(),
     }
 }

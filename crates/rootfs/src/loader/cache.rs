@@ -108,6 +108,12 @@ impl<'a> LdSoCache<'a> {
             None => CacheAnswer::Nothing,
         }
     }
+
+    /// The paths of all entries for a soname.
+    pub(super) fn paths(&self, soname: &[u8], machine: u16) -> impl Iterator<Item = &'a [u8]> {
+        let entries = self.0.iter().filter(move |entry| is_usable(entry.flags, machine));
+        entries.filter(move |entry| is_same(entry.soname, soname)).map(|entry| entry.path)
+    }
 }
 
 /// `_dl_cache_check_flags`: accepts glibc libraries for the loader's own architecture, and libraries of no known C

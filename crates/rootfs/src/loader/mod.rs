@@ -50,6 +50,8 @@ pub struct Loader<'a> {
     /// The directories of [`LoaderSettings::library_path`].
     library_path: Vec<String>,
     cache: Result<LdSoCache<'a>, Gap>,
+    /// The directories that ldconfig searches as the container starts.
+    configured: Result<Vec<ConfiguredDirectory>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
     /// True when the image has any [`HWCAPS`] directory. Few images do, and the loader would check every directory for
@@ -86,11 +88,21 @@ impl<'a> Loader<'a> {
             [] => Ok(LdSoCache::default()),
             bytes => LdSoCache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
         });
+        let configured = if settings.runs_ldconfig { configured_directories(rootfs) } else { Ok(Vec::new()) };
         let preload_file = text(rootfs, "etc/ld.so.preload");
         let has_hwcaps = rootfs.has_name(HWCAPS.as_bytes());
         let library_path = settings.library_path.as_deref().unwrap_or_default();
         let library_path = library_path.split([':', ';']).map(ToOwned::to_owned).collect();
-        Self { rootfs, settings, library_path, cache, preload_file, has_hwcaps, folders: RefCell::default() }
+        Self {
+            rootfs,
+            settings,
+            library_path,
+            cache,
+            configured,
+            preload_file,
+            has_hwcaps,
+            folders: RefCell::default(),
+        }
     }
 
     /// Returns true when the directory of a path is missing, or has no entry for the last component, not even a link.

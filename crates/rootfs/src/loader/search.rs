@@ -79,6 +79,9 @@ impl<'a> Process<'a> {
         if let Some(hit) = self.in_list(name, &list, steps)? {
             return Ok(hit);
         }
+        if let Some(hit) = self.in_configured(name, steps)? {
+            return Ok(hit);
+        }
         if let Some(hit) = self.in_cache(name, asking.no_default_libraries, steps)? {
             return Ok(hit);
         }
@@ -183,6 +186,44 @@ impl<'a> Process<'a> {
         }
         let slash: &[u8] = if directory == b"/" { b"" } else { b"/" };
         self.look([directory, slash, name].concat(), route, steps)
+    }
+
+    /// The library that ldconfig puts before the cache's as the container starts. Where the cache has a file of the directory, it
+    /// was written with the directory, and its order holds.
+    fn in_configured(&mut self, name: &[u8], steps: &mut Vec<SearchStep>) -> Result<Option<Hit<'a>>, Gap> {
+        let loader = Rc::clone(&self.loader);
+        let configured = loader.configured.as_ref().map_err(Clone::clone)?;
+        if configured.is_empty() {
+            return Ok(None);
+        }
+        let cache = loader.cache.as_ref().map_err(Clone::clone)?;
+        let opened = |path: &[u8]| loader.rootfs.open_raw(path).ok();
+        let known: Vec<_> = cache.paths(name, self.machine.1).filter_map(opened).collect();
+        let folder = |path: &ImagePath| loader.rootfs.real_directory(path).unwrap_or_else(|| path.clone());
+        let first = known.first().map(|(path, _)| path.parent());
+        for directory in configured {
+            if first.as_ref() == Some(&folder(&directory.path)) {
+                return Ok(None);
+            }
+            // ldconfig makes the link with the name, to the latest of several files.
+            let mut names: Vec<_> = loader.rootfs.names_with(&directory.path, name).collect();
+            names.sort_by_key(|own| (*own != name, std::cmp::Reverse(own.len()), std::cmp::Reverse(*own)));
+            for path in names.into_iter().map(|own| directory.path.join(own)) {
+                let Some((_, file)) = opened(path.as_bytes()) else { continue };
+                if known.iter().any(|(_, own)| own.is_same(&file)) {
+                    return Ok(None);
+                }
+                let soname = elf(&file).map(|elf| elf.soname.as_ref().map(String::as_bytes));
+                if soname != Some(Some(name)) && (soname != Some(None) || path.file_name() != name) {
+                    continue;
+                }
+                let route = Route::Configured(directory.file.clone());
+                if let Some(hit @ Hit::Found(_)) = self.look(path.as_bytes().to_vec(), &route, steps)? {
+                    return Ok(Some(hit));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn in_cache(

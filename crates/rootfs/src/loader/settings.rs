@@ -18,6 +18,8 @@ pub struct LoaderSettings {
     pub working_directory: Option<ImagePath>,
     /// The user and groups of the process; without them no permission is checked.
     pub credentials: Option<Credentials>,
+    /// True if ldconfig runs as the container starts, as NVIDIA's runtime does it.
+    pub runs_ldconfig: bool,
 }
 
 /// Flags of dlopen(3).

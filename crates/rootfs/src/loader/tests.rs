@@ -16,22 +16,25 @@ fn object(rpath: &[&str], runpath: &[&str], machine: u16) -> ElfInfo {
 
 /// An image of libraries, each with a machine; 62 is the tested one.
 fn image(libraries: &[(&str, u16)]) -> RootFs {
-    let entries = libraries.iter().map(|(path, _)| Entry {
-        path: (*path).into(),
+    let found = |machine| Found::Elf(Box::new(object(&[], &[], machine)));
+    files_of(libraries.iter().map(|(path, machine)| ((*path).into(), found(*machine))).collect())
+}
+
+fn files_of(files: Vec<(ImagePath, Found)>) -> RootFs {
+    let entries = files.iter().map(|(path, _)| Entry {
+        path: path.clone(),
         kind: EntryKind::File,
         mode: 0o755,
         owner: None,
         size: 4096,
     });
-    let found = libraries
-        .iter()
-        .enumerate()
-        .map(|(index, (_, machine))| (index, vec![Ok(Found::Elf(Box::new(object(&[], &[], *machine))))]));
+    let entries = entries.collect();
+    let found = files.into_iter().enumerate().map(|(index, (_, found))| (index, vec![Ok(found)]));
     let layer = LayerScan {
         compression: Compression::None,
         unpacked: 0,
         diff_id: None,
-        entries: entries.collect(),
+        entries,
         found: found.collect::<BTreeMap<_, _>>(),
     };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
@@ -46,6 +49,37 @@ fn find(rootfs: &RootFs, library_path: Option<&str>, object: &ElfInfo) -> String
     let bound =
         Rc::new(Loader::new(rootfs, settings)).find("libx.so", &"opt/torch/lib/libt.so".into(), object).unwrap();
     bound.map_or("nothing".into(), |bound| format!("{} by {}", bound.path, bound.route))
+}
+
+#[test]
+fn ldconfig_at_the_start_finds_what_the_cache_lacks() {
+    let elf = |soname: Option<&str>| {
+        Found::Elf(Box::new(ElfInfo { soname: soname.map(ToOwned::to_owned), ..object(&[], &[], 62) }))
+    };
+    let conf = |text: &str| Found::Text(text.as_bytes().into());
+    let of = |files: Vec<(&str, Found)>, runs_ldconfig: bool| {
+        let files = files.into_iter().map(|(path, found)| (path.into(), found));
+        let rootfs = files_of(files.chain([("etc/ld.so.conf".into(), conf("include /etc/c/*.conf\n"))]).collect());
+        let settings = LoaderSettings { runs_ldconfig, ..LoaderSettings::default() };
+        let bound = Rc::new(Loader::new(&rootfs, settings)).find("libx.so", &"a".into(), &object(&[], &[], 62));
+        bound.unwrap().map_or("nothing".into(), |bound| format!("{} by {}", bound.path, bound.route))
+    };
+    let both = || {
+        let conf = ("etc/c/b.conf", conf("/opt/other\n/opt/x\n"));
+        vec![("opt/x/libx.so", elf(None)), ("usr/lib/libx.so", elf(None)), conf]
+    };
+    assert_eq!(of(both(), true), "/opt/x/libx.so by ldconfig at the start, by /etc/c/b.conf");
+    assert_eq!(of(both(), false), "/usr/lib/libx.so by default directory /usr/lib");
+    // A link is made to the latest file with the name; another soname is not the name.
+    let conf = || ("etc/c/a.conf", conf("/opt/x\n"));
+    let latest = vec![
+        ("opt/x/libx.so.1.9", elf(Some("libx.so"))),
+        ("opt/x/libx.so.1.10", elf(Some("libx.so"))),
+        ("opt/x/libx.so.2.100", elf(Some("libx.so.2"))),
+        conf(),
+    ];
+    assert_eq!(of(latest, true), "/opt/x/libx.so.1.10 by ldconfig at the start, by /etc/c/a.conf");
+    assert_eq!(of(vec![("opt/x/libx.so", elf(Some("liby.so"))), conf()], true), "nothing");
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum Route {
     Runpath(String),
     /// `/etc/ld.so.cache`.
     Cache,
+    /// The same as ldconfig writes it when it runs as the container starts, by this file of `/etc/ld.so.conf`.
+    Configured(ImagePath),
     /// A default directory.
     Default(String),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Route {
             Self::LibraryPath(entry) => write!(f, "LD_LIBRARY_PATH {entry}"),
             Self::Runpath(entry) => write!(f, "DT_RUNPATH {entry}"),
             Self::Cache => f.write_str("/etc/ld.so.cache"),
+            Self::Configured(file) => write!(f, "ldconfig at the start, by {file}"),
             Self::Default(directory) => write!(f, "default directory {directory}"),
         }
     }
