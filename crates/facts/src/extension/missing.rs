@@ -6,7 +6,7 @@ use model::{ImagePath, SymbolImport};
 use rootfs::RootFs;
 use rootfs::loader::{Process, elf};
 
-use super::super::{Context, table};
+use super::super::table;
 
 /// A row of the table of libraries and what brings them.
 #[derive(serde::Deserialize)]
@@ -53,12 +53,12 @@ pub(super) fn with_source(rootfs: &RootFs, name: &str) -> String {
 }
 
 /// Returns true if a library of the image that the process has not mapped is or defines what a message misses.
-pub(super) fn is_elsewhere(context: &Context<'_>, process: &Process<'_>, message: &str) -> bool {
+pub(super) fn is_elsewhere(rootfs: &RootFs, process: &Process<'_>, message: &str) -> bool {
     let library = library(message);
     let symbol = symbol(message);
     let keys = symbol.map(|symbol| SymbolImport { name: symbol.as_bytes(), version: None }.keys());
     let is_mapped = |path: &ImagePath| process.objects().iter().any(|object| object.path == *path);
-    context.rootfs.read_files().any(|(path, file)| {
+    rootfs.read_files().any(|(path, file)| {
         let Some(elf) = elf(&file).filter(|_| !is_mapped(path)) else { return false };
         let is_it =
             library.is_some_and(|name| elf.soname.as_deref() == Some(name) || path.file_name() == name.as_bytes());

@@ -19,7 +19,8 @@ use super::torch::Import;
 use super::{Context, Facts, culprit, key};
 use compiler::Compiler;
 use nvshmem::NvshmemMismatch;
-use walk::{ImportWalk, Refused};
+pub(crate) use walk::ImportWalk;
+use walk::Refused;
 
 /// Beginnings of the names of libraries that such a package needs.
 const CONCERNS: &[&str] = &[
@@ -171,7 +172,7 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
         let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
         return AllFaults { imported, unused, no_compiler: Fact::Absent, no_nvcc: Fact::Absent };
     };
-    let mut program = ImportWalk::new(context, python, import);
+    let mut program = ImportWalk::new(context.rootfs, python, import);
     program.program();
     let is_imported = |module: &str| program.modules.get(module).is_some_and(Option::is_some);
     let [no_compiler, no_nvcc] =
@@ -188,7 +189,7 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
         gap: program.gap,
     };
     for package in packages(context, python) {
-        let mut walk = ImportWalk::new(context, python, import);
+        let mut walk = ImportWalk::new(context.rootfs, python, import);
         walk.import(&package);
         modules += walk.modules.len();
         if modules > MOST_MODULES {

@@ -16,6 +16,8 @@ enum Content<'f> {
     Code(&'f str),
     /// A library with what it needs, and symbols that it defines or, with `-` before them, does not.
     Library(&'f [&'f str], &'f [&'f str]),
+    /// A library that looks beside itself for what it needs.
+    Bundled(&'f [&'f str]),
     /// The same without symbols, with the version of NVSHMEM.
     Nvshmem(&'f [&'f str], &'f str),
     /// Metadata with the release of torch that it requires.
@@ -23,7 +25,7 @@ enum Content<'f> {
     /// A file that could not be read.
     Unread,
 }
-use Content::{Code, Library, Nvshmem, Pin, Unread};
+use Content::{Bundled, Code, Library, Nvshmem, Pin, Unread};
 
 fn elf(needed: &[&str], symbols: &[&str]) -> ElfInfo {
     let undefined = symbols.iter().filter_map(|symbol| symbol.strip_prefix('-'));
@@ -54,6 +56,10 @@ fn facts(command: &[&str], files: &[(&str, Content<'_>)]) -> Facts {
             Pin(release) => vec![Found::TorchPin((*release).to_owned())],
             Unread => return (file(&path.replace('~', SITE)), vec![Err(Gap::new("too large"))]),
             Library(needed, symbols) => vec![Found::Elf(Box::new(elf(needed, symbols)))],
+            Bundled(needed) => {
+                let rpath = vec!["$ORIGIN".to_owned()];
+                vec![Found::Elf(Box::new(ElfInfo { rpath, ..elf(needed, &[]) }))]
+            }
             Nvshmem(needed, version) => {
                 let soname = path.contains("nvshmem_host").then(|| "libnvshmem_host.so.3".to_owned());
                 let elf = ElfInfo { soname, ..elf(needed, &[]) };
@@ -316,4 +322,25 @@ fn device_code_and_host_library_of_nvshmem_are_compared() {
     assert_eq!(with("import deep_ep", "3.4.5"), (text.clone(), String::new(), fitting.clone()));
     assert_eq!(with("import torch", "3.4.5"), (String::new(), text, fitting));
     assert_eq!(with("import deep_ep", "3.6.5"), (String::new(), String::new(), String::new()));
+}
+
+#[test]
+fn torch_gets_the_library_of_what_the_program_imports_before_it() {
+    let extension = ("~/cupy/_core.cpython-311-x86_64-linux-gnu.so", Bundled(&["libc10.so"]));
+    let own = ("~/cupy/libc10.so", Library(&[], &["c10_new"]));
+    let package = ("~/cupy/__init__.py", Code("from cupy import _core\n"));
+    let loaded = |code: &str, more: &[(&str, Content<'_>)]| {
+        let train = [("work/train.py", Code(code)), extension, own, package];
+        let facts = facts(&["python3.11", "/work/train.py"], &[&train, more].concat());
+        let loaded = facts.get(key::TORCH_LOADED).value().cloned().unwrap();
+        loaded.contains(&format!("/{SITE}/cupy/libc10.so"))
+    };
+    assert!(loaded("import cupy\nimport torch\n", &[]));
+    assert!(!loaded("import torch\nimport cupy\n", &[]));
+    assert!(!loaded("import cupy\n", &[]));
+    assert!(!loaded("if x:\n    import cupy\nimport torch\n", &[]));
+    let job = ("work/job.py", Code("import cupy\n"));
+    assert!(loaded("import job\nimport torch\n", &[job]));
+    let other = ("~/other/__init__.py", Code("import torch\n"));
+    assert!(!loaded("import other\nimport cupy\nimport torch\n", &[other]));
 }

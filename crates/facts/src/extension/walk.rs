@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::{Gap, ImagePath, ImportCondition, PythonImports, Site};
+use rootfs::RootFs;
 use rootfs::loader::{DlopenMode, Process, Stop, elf};
 
-use super::super::Context;
 use super::super::python::{Importable, Python, absolute, imports};
 use super::super::start::PythonTarget;
 use super::super::torch::Import;
@@ -37,8 +37,8 @@ impl Refused {
 }
 
 /// A process that imports modules.
-pub(super) struct ImportWalk<'w, 'a> {
-    context: &'w Context<'a>,
+pub(crate) struct ImportWalk<'w, 'a> {
+    rootfs: &'a RootFs,
     python: &'w Python,
     process: Process<'a>,
     /// Where the interpreter's own code is, which opens extensions.
@@ -47,6 +47,8 @@ pub(super) struct ImportWalk<'w, 'a> {
     pub(super) modules: BTreeMap<String, Option<Importable>>,
     /// True if some code so far may have mapped libraries in ways that no import shows.
     opens_libraries: bool,
+    /// True once torch is imported, in a walk that ends there.
+    has_ended: bool,
     depth: usize,
     /// Libraries that concern and that load.
     pub(super) loaded: Vec<(ImagePath, Site)>,
@@ -58,14 +60,15 @@ pub(super) struct ImportWalk<'w, 'a> {
 
 impl<'w, 'a> ImportWalk<'w, 'a> {
     /// A walk that begins after `import torch`.
-    pub(super) fn new(context: &'w Context<'a>, python: &'w Python, import: &Import<'a>) -> Self {
+    pub(super) fn new(rootfs: &'a RootFs, python: &'w Python, import: &Import<'a>) -> Self {
         Self {
-            context,
+            rootfs,
             python,
             process: import.process.fork(),
             interpreter: import.interpreter(),
             modules: BTreeMap::from([("torch".to_owned(), None)]),
             opens_libraries: false,
+            has_ended: false,
             depth: 0,
             loaded: Vec::new(),
             refused: Vec::new(),
@@ -74,9 +77,17 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
         }
     }
 
+    /// The process of a program before it imports torch, with what it imports until then.
+    pub(crate) fn before_torch(rootfs: &'a RootFs, python: &'w Python, import: &Import<'a>) -> Process<'a> {
+        let mut walk = Self { modules: BTreeMap::new(), ..Self::new(rootfs, python, import) };
+        walk.program();
+        // Without an import of torch, the order is unknown.
+        if walk.has_ended { walk.process } else { import.process.fork() }
+    }
+
     /// What the program imports.
     pub(super) fn program(&mut self) {
-        let rootfs = self.context.rootfs;
+        let rootfs = self.rootfs;
         match &self.python.call.target {
             PythonTarget::Command(code) => {
                 let program = self.python.call.program.clone();
@@ -106,7 +117,8 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
     pub(super) fn import(&mut self, name: &str) {
         let ends = name.match_indices('.').map(|(end, _)| end).chain([name.len()]);
         for name in ends.filter_map(|end| name.get(..end)).filter(|name| !name.is_empty()) {
-            if self.modules.contains_key(name) {
+            self.has_ended |= name == "torch" && !self.modules.contains_key(name);
+            if self.has_ended || self.modules.contains_key(name) {
                 continue;
             }
             if self.modules.len() > MOST_MODULES || self.depth > DEPTH {
@@ -125,7 +137,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
                 Some(Importable::Namespace(_)) | None => {}
             }
             self.depth -= 1;
-            for libraries in opened::of(name, self.context.rootfs, &self.python.site_packages) {
+            for libraries in opened::of(name, self.rootfs, &self.python.site_packages) {
                 self.load_one(&libraries, name);
             }
         }
@@ -133,7 +145,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
 
     /// What a module is, whose packages were imported.
     fn find(&self, name: &str) -> Option<Importable> {
-        let rootfs = self.context.rootfs;
+        let rootfs = self.rootfs;
         let Some((package, own)) = name.rsplit_once('.') else {
             return self.python.import(rootfs, name).ok()?.found;
         };
@@ -146,7 +158,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
 
     /// Runs a file as a module of a package.
     fn run(&mut self, path: &ImagePath, package: &str, is_program: bool) {
-        let Ok((real, file)) = self.context.rootfs.open(path) else { return };
+        let Ok((real, file)) = self.rootfs.open(path) else { return };
         match imports(&file) {
             Some(imports) => self.follow(imports, path, package, is_program),
             None => self.opens_libraries |= !PythonImports::are_read_of(&real, file.size),
@@ -219,7 +231,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             return;
         }
         let is_alternative = |(_, message): &(_, String)| {
-            missing::library(message).map(|library| missing::has_other_version(self.context.rootfs, library))
+            missing::library(message).map(|library| missing::has_other_version(self.rootfs, library))
         };
         if let Some((path, message)) = refused.into_iter().rev().min_by_key(is_alternative) {
             let package = name.split('.').next().unwrap_or(name).to_owned();
@@ -229,7 +241,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
 
     /// Opens a library as an extension module. Returns whether it certainly loads, or the loader's message if it certainly fails.
     fn load(&mut self, path: &ImagePath) -> Result<bool, String> {
-        let Ok((real, file)) = self.context.rootfs.open(path) else { return Ok(false) };
+        let Ok((real, file)) = self.rootfs.open(path) else { return Ok(false) };
         if !elf(&file).is_some_and(concerns) {
             return Ok(true);
         }
@@ -247,7 +259,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             }
             // Code that opens libraries itself usually opens the one that is missing.
             Err(Stop::Fails(message))
-                if self.opens_libraries && missing::is_elsewhere(self.context, &self.process, &message) =>
+                if self.opens_libraries && missing::is_elsewhere(self.rootfs, &self.process, &message) =>
             {
                 Ok(false)
             }

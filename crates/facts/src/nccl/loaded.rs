@@ -110,9 +110,15 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
         Ok(symbols) => symbols.iter().any(|symbol| symbol.defined && symbol.name == "ncclGetVersion"),
         Err(_) => object.elf.soname.as_deref() == Some(SONAME),
     };
-    let opened = import.process.objects().iter().find(|object| is_nccl(object) && is_opened_first(context, object));
-    if let Some(object) = opened {
-        return at(context, &object.path, "the program opens it before it imports torch".to_owned());
+    let mut before = import.before();
+    if let Some((object, by)) =
+        before.find(|(object, _)| is_nccl(object) && object.elf.soname.as_deref() == Some(SONAME))
+    {
+        let route = match by {
+            Some(by) => format!("{by} needs it, which the program imports before torch"),
+            None => "the program opens it before it imports torch".to_owned(),
+        };
+        return at(context, &object.path, route);
     }
     if import.failure.is_none() {
         // A program that NCCL is linked into does not export its functions.
@@ -139,13 +145,6 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
         }
     }
     Fact::Absent
-}
-
-/// Returns true for a library that the program opens before it imports torch. It is the one that torch gets.
-fn is_opened_first(context: &Context<'_>, object: &LoadedObject<'_>) -> bool {
-    let opened = context.python.iter().flat_map(|python| &python.opened);
-    let names = opened.filter_map(|(library, _)| library.rsplit('/').next());
-    matches!(object.asked, Requester::Dlopen(_)) && { names }.any(|name| object.path.file_name() == name.as_bytes())
 }
 
 fn at<'a>(context: &Context<'a>, path: &ImagePath, route: String) -> Fact<Loaded<'a>> {

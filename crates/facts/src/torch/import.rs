@@ -1,12 +1,14 @@
 //! `import torch` in the simulated loader: the interpreter, then each library in the order in which `torch/__init__.py`
 //! loads it.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use model::{Fact, Gap, ImageConfig, ImagePath, escape};
 use rootfs::RootFs;
 use rootfs::loader::{Bound, CpuLevel, DlopenMode, LoadedObject, Loader, Process, Requester, Stop};
 
+use super::super::extension::ImportWalk;
 use super::super::python::Python;
 use super::super::text;
 use super::Installation;
@@ -21,6 +23,8 @@ pub(crate) struct Import<'a> {
     pub(crate) process: Process<'a>,
     /// Objects that torch opened, in order.
     asked_for: Vec<usize>,
+    /// The objects that the program opened before it imports torch.
+    before: Range<usize>,
     /// The message of the loader or of Python if the import fails.
     pub(crate) failure: Option<String>,
     /// What in the image makes it fail, where the message does not name that.
@@ -28,8 +32,8 @@ pub(crate) struct Import<'a> {
 }
 
 /// Inputs of the import.
-struct Importer<'w> {
-    rootfs: &'w RootFs,
+struct Importer<'w, 'a> {
+    rootfs: &'a RootFs,
     python: &'w Python,
     /// The package, by the path through which Python finds it.
     package: &'w ImagePath,
@@ -71,7 +75,7 @@ impl<'a> Import<'a> {
     /// The process of a program that is judged in place of `import torch`.
     pub(crate) fn of_program(process: Process<'a>) -> Self {
         let failure = process.failure().map(ToOwned::to_owned);
-        Self { process, asked_for: Vec::new(), failure, cause: None }
+        Self { process, asked_for: Vec::new(), before: 0..0, failure, cause: None }
     }
 
     /// The object with the interpreter's own code, which opens modules; it may be in a separate library.
@@ -88,6 +92,18 @@ impl<'a> Import<'a> {
         self.process.closure(roots).into_iter().filter_map(|id| self.process.objects().get(id))
     }
 
+    /// The objects that the program mapped before it imports torch, each with the path of the one that asked for it.
+    pub(crate) fn before(&self) -> impl Iterator<Item = (&LoadedObject<'a>, Option<&ImagePath>)> {
+        let objects = self.process.objects();
+        objects.get(self.before.clone()).unwrap_or_default().iter().map(|object| {
+            let by = match object.asked {
+                Requester::Needed(by) => objects.get(by).map(|by| &by.path),
+                _ => None,
+            };
+            (object, by)
+        })
+    }
+
     /// Result of `dlopen` of a name, called by the object with this path; `None` if there is no such object.
     pub(crate) fn dlopen(&self, name: &str, caller: &ImagePath) -> Option<Result<Option<Bound>, Gap>> {
         let caller = self.process.objects().iter().position(|object| object.path == *caller)?;
@@ -95,20 +111,20 @@ impl<'a> Import<'a> {
     }
 }
 
-impl<'w> Importer<'w> {
-    fn new(rootfs: &'w RootFs, config: Option<&ImageConfig>, python: &'w Python, package: &'w ImagePath) -> Self {
+impl<'w, 'a> Importer<'w, 'a> {
+    fn new(rootfs: &'a RootFs, config: Option<&ImageConfig>, python: &'w Python, package: &'w ImagePath) -> Self {
         let is_global = config.and_then(|config| config.environment.get("TORCH_USE_RTLD_GLOBAL"));
         let is_global = is_global.is_some_and(|value| !value.is_empty());
         Self { rootfs, python, package, cuda: cuda_major(rootfs, package), is_global }
     }
 
-    fn run<'a>(&self, loader: &Rc<Loader<'a>>, level: CpuLevel) -> Result<Import<'a>, Gap> {
+    fn run(&self, loader: &Rc<Loader<'a>>, level: CpuLevel) -> Result<Import<'a>, Gap> {
         let program = self.python.program.as_ref().map_err(Clone::clone)?;
         let process = Process::start(loader, level, program)?;
         if let Some(why) = process.failure() {
             return Err(Gap::new(format!("{program} does not start: {why}")));
         }
-        let mut import = Import { process, asked_for: Vec::new(), failure: None, cause: None };
+        let mut import = Import { process, asked_for: Vec::new(), before: 0..0, failure: None, cause: None };
         match self.carry_out(&mut import) {
             Ok(()) => {}
             Err(Stop::Unknown(gap)) => return Err(gap),
@@ -117,7 +133,7 @@ impl<'w> Importer<'w> {
         Ok(import)
     }
 
-    fn carry_out(&self, import: &mut Import<'_>) -> Result<(), Stop> {
+    fn carry_out(&self, import: &mut Import<'a>) -> Result<(), Stop> {
         if !self.python.imports(self.rootfs, self.package) {
             return Err(Stop::Fails("ModuleNotFoundError: No module named 'torch'".to_owned()));
         }
@@ -150,6 +166,7 @@ impl<'w> Importer<'w> {
             Some(module) => import.process.dlopen(&module, interpreter, DlopenMode::NOW)?,
             None => interpreter,
         };
+        let first = import.process.objects().len();
         // A library that is mapped is the one that others need by its name. One that is missing ends the program, or nothing.
         for (library, is_global) in &self.python.opened {
             let mode = DlopenMode { is_global: *is_global, ..DlopenMode::NOW };
@@ -157,6 +174,8 @@ impl<'w> Importer<'w> {
                 return Err(gap.into());
             }
         }
+        import.process = ImportWalk::before_torch(self.rootfs, self.python, import);
+        import.before = first..import.process.objects().len();
         let mode = if self.is_global {
             DlopenMode { is_global: true, ..DlopenMode::LAZY }
         } else {

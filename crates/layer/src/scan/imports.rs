@@ -32,8 +32,8 @@ mod tests {
     #[test]
     fn modules_and_programs_are_read() {
         for (path, text, imports) in [
-            ("opt/site-packages/deep_ep/__init__.py", "import torch\nimport deep_ep_cpp\n", Some("deep_ep_cpp")),
-            ("opt/site-packages/deep_ep/__init__.py", "import torch\n", None),
+            ("opt/site-packages/deep_ep/__init__.py", "import torch\nimport deep_ep_cpp\n", Some("torch deep_ep_cpp")),
+            ("opt/site-packages/deep_ep/__init__.py", "import os\n", None),
             ("usr/local/bin/vllm", "#!/usr/bin/python3\nfrom vllm.main import main\n", Some("vllm.main")),
             ("usr/local/bin/run", "#!/bin/sh\nimport x\n", None),
             ("usr/lib/python3.11/x.py", "import x\n", None),
@@ -46,7 +46,9 @@ mod tests {
                 code.finish().unwrap()
             });
             let module = found.flatten().map(|found| match found {
-                Found::PythonImports(imports) => imports.iter().map(|import| import.module.to_owned()).collect(),
+                Found::PythonImports(imports) => {
+                    imports.iter().map(|import| import.module).collect::<Vec<_>>().join(" ")
+                }
                 _ => String::new(),
             });
             assert_eq!(module.as_deref(), imports, "{path}");

@@ -82,7 +82,12 @@ impl PythonImports {
     /// Reads a file.
     pub fn read(text: &[u8]) -> Self {
         let mut statements = Statements::read(text);
-        statements.retain(|statement| !is_of_known(statement));
+        // The first import of torch counts for what is before it.
+        let mut is_first = true;
+        statements.retain(|statement| {
+            let is_torch = statement.split(['.', ' ']).next() == Some("torch");
+            if is_torch { std::mem::take(&mut is_first) } else { !is_of_known(statement) }
+        });
         if OPENS.iter().any(|part| memchr::memmem::find(text, part).is_some()) {
             statements.push(MARK.to_owned());
         }

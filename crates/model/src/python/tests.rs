@@ -23,7 +23,7 @@ fn imports_that_run_whenever_the_file_does() {
         ("from a.b import (  # text\n    c,\n    d as e,\n)\n", &["a.b c d"]),
         ("from . import _C\nfrom ..x import *\n", &[". _C", "..x *"]),
         ("'''\nimport a\n'''\nx = \"\"\"\nimport b\"\"\"\nimport c\n", &["c"]),
-        ("import torch, a; import b\nimport os\n", &["a", "b"]),
+        ("import a, torch.nn; import b\nimport os\nimport torch\n", &["a", "torch.nn", "b"]),
         ("from a \\\n    import b\n", &["a b"]),
         ("def f():\n    import a\nclass C:\n    import b\nfor x in y:\n    import c\nimport d\n", &["d"]),
         ("with lock:\n    import a\nwith contextlib.suppress(ImportError):\n    import b\n", &["a"]),
