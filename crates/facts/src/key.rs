@@ -389,7 +389,7 @@ keys! {
     HOST_TRANSLATED_GPUS "host.translated_gpus" Vec<String>, "GPUs whose DMA addresses the IOMMU translates";
     HOST_RDMA_DEVICES "host.rdma_devices" Vec<String>, "RDMA devices of the host, without those of Azure Accelerated Networking";
     HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings that name an interface, an RDMA device, a GPU or a CPU of which the host has none: the setting, and what the host has. Interfaces and RDMA devices are those of a process in the network of the host";
-    HOST_DOUBTFUL_NAMES "host.doubtful_names" Vec<String>, "Settings that take several interfaces or only such as reach no other host, or a GID that no port may have: the setting, and what the host has";
+    HOST_DOUBTFUL_NAMES "host.doubtful_names" Vec<String>, "Settings that take only interfaces which reach no other host, or leave some out and take such a one or that of a RoCE NIC beside others, or a GID that no port may have: the setting, and what the host has";
     HOST_RDMA_WITHOUT_VERBS "host.rdma_without_verbs" Vec<String>, "RDMA devices that the kernel does not expose to user space";
     HOST_RDMA_ACTIVE_PORTS "host.rdma_active_ports" Vec<String>, "Active ports of the host's RDMA devices";
     HOST_ROCE_PORTS "host.roce_ports" Vec<String>, "Active RoCE ports of the host's RDMA devices";

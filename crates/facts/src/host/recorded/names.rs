@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::environment::{SettingList, excludes, takes_name, unmatched_names};
 use crate::machine::Record;
 use crate::machine::network::Interface;
+use crate::machine::rdma::{Device, Port};
 use crate::{Facts, key};
 
 /// Interfaces that reach no other host: `rules/tables/interfaces.yaml`.
@@ -95,8 +96,8 @@ fn one(facts: &Facts, variable: &str, text: Option<String>) -> Fact<Vec<String>>
     list.fact(facts.gap(&key::ENV_EFFECTIVE, Some(variable)))
 }
 
-/// A choice of interfaces that leaves only those which reach no other host, or that leaves out some and takes several: NCCL
-/// announces the first that the kernel lists, whether other hosts reach it or not.
+/// A choice of interfaces that leaves only those which reach no other host, or that leaves out some and takes one of these, or
+/// one of a RoCE NIC, beside others: NCCL announces the first that the kernel lists, whether other hosts reach it or not.
 fn interface_choice(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let name = "NCCL_SOCKET_IFNAME";
     let Some(value) = setting(facts, name).filter(|value| !value.is_empty()) else { return one(facts, name, None) };
@@ -114,9 +115,11 @@ fn interface_choice(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let taken = interfaces.iter().filter(may_have_address).filter(|interface| takes_name(&value, &interface.name));
     let taken: Vec<&str> = taken.map(|interface| interface.name.as_str()).filter(|name| *name != "lo").collect();
     let is_local = |name: &&str| begins(&LOCAL.has_address, name);
+    let roce: Vec<&str> =
+        roce_ports(record).filter_map(|(_, port)| port.interface.value()).map(String::as_str).collect();
     let text = if !taken.is_empty() && taken.iter().all(is_local) {
         Some(format!("{name}={value} takes only {}, which reach no other host", taken.join(", ")))
-    } else if excludes(&value) && taken.len() > 1 {
+    } else if excludes(&value) && taken.len() > 1 && taken.iter().any(|name| is_local(name) || roce.contains(name)) {
         Some(format!("{name}={value} takes {}", taken.join(", ")))
     } else {
         None
@@ -172,20 +175,21 @@ fn cpus(list: &str) -> BTreeSet<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
+/// The ports of RDMA devices on Ethernet.
+fn roce_ports(record: &Record) -> impl Iterator<Item = (&Device, &Port)> {
+    let devices = record.rdma.devices.value().into_iter().flatten();
+    let ports = devices.flat_map(|device| device.ports.value().into_iter().flatten().map(move |port| (device, port)));
+    ports.filter(|(_, port)| port.link_layer.value().is_some_and(|layer| layer == "Ethernet"))
+}
+
 /// The index of a GID beyond the entries of every active RoCE port. Entries may have holes, so this is no certainty.
 fn beyond_gids(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let name = "NCCL_IB_GID_INDEX";
     let Some(value) = setting(facts, name) else { return one(facts, name, None) };
-    let devices = match &record.rdma.devices {
-        Fact::Seen { value, .. } => value,
-        Fact::Absent => return Fact::Absent,
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let ports =
-        devices.iter().flat_map(|device| device.ports.value().into_iter().flatten().map(move |port| (device, port)));
-    let is_ethernet = |name: &Fact<String>| name.value().is_some_and(|layer| layer == "Ethernet");
-    let roce = ports
-        .filter(|(_, port)| is_ethernet(&port.link_layer) && port.state.value().is_some_and(|state| state == "ACTIVE"));
+    if let Fact::Unknown(gap) = &record.rdma.devices {
+        return Fact::Unknown(gap.clone());
+    }
+    let roce = roce_ports(record).filter(|(_, port)| port.state.value().is_some_and(|state| state == "ACTIVE"));
     let counts: Vec<(String, usize)> = roce
         .filter_map(|(device, port)| Some((format!("{}:{}", device.name, port.number), *port.gids.value()?)))
         .collect();
@@ -269,7 +273,8 @@ mod tests {
     fn interfaces_that_reach_no_other_host_are_doubtful() {
         let host =
             "network: {interfaces: [{name: lo}, {name: docker0}, {name: eth0, state: up}, {name: eth1, state: down},
-            {name: rdma0}, {name: bond0}, {name: eth2, master: bond0}, {name: veth1}, {name: cilium_host}]}";
+            {name: rdma0}, {name: bond0}, {name: eth2, master: bond0}, {name: veth1}, {name: cilium_host}]}
+rdma: {devices: [{name: m, ports: [{number: '1', link_layer: Ethernet, interface: rdma0}]}]}";
         for (value, expected) in [
             ("eth0", "absent"),
             ("^lo,docker,cilium,rdma,bond", "absent"),
@@ -278,6 +283,8 @@ mod tests {
                 r#"["NCCL_SOCKET_IFNAME=docker,cilium takes only docker0, cilium_host, which reach no other host"]"#,
             ),
             ("^docker,cilium", r#"["NCCL_SOCKET_IFNAME=^docker,cilium takes eth0, rdma0, bond0"]"#),
+            ("^docker,cilium,rdma", "absent"),
+            ("^rdma", r#"["NCCL_SOCKET_IFNAME=^rdma takes docker0, eth0, bond0, cilium_host"]"#),
             ("eth,rdma", "absent"),
             ("lo", "absent"),
         ] {
