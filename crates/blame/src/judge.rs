@@ -99,7 +99,7 @@ impl Judge<'_> {
         Verdict { nodes, uplinks, links, references, noise: self.explanation.level.noise, unseen_loss, common }
     }
 
-    /// Tells the chosen parts that can be blamed from the others.
+    /// Separates the chosen parts that can be blamed from the others.
     fn findings(&mut self) -> Findings {
         let mut findings = Findings::new();
         for number in self.explanation.chosen.keys().copied().collect::<Vec<_>>() {

@@ -12,7 +12,7 @@ pub(crate) struct Level {
 /// The noise that is assumed before tests show it, and how many tests outweigh that.
 const USUAL: f64 = 0.03;
 const USUAL_WEIGHT: f64 = 8.0;
-/// Bounds of the noise. Above the highest, nothing useful can be told from it.
+/// Bounds of the noise. Noise above the highest hides every useful difference.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 0.3;
 /// The widest noise of tests that gather around one rate: beyond it, they are of several.

@@ -39,7 +39,7 @@ pub fn survey(fleet: &Fleet) -> Vec<Vec<Pair>> {
     round_robin(nodes.into_iter().map(Some).collect(), rounds)
 }
 
-/// The circle method: one node stays, the others turn around it. An odd number gets a place that is no node.
+/// The circle method: one node stays, the others turn around it. An odd number gets one empty place.
 fn round_robin(mut circle: Vec<Option<usize>>, rounds: usize) -> Vec<Vec<Pair>> {
     if circle.len() % 2 == 1 {
         circle.push(None);

@@ -14,7 +14,7 @@ pub struct NodeRecord {
     pub name: String,
     /// What it reported.
     pub recording: Recording,
-    /// True if its program ran to its end. Otherwise what it did not report is no news.
+    /// True if its program ran to its end. Otherwise a value that it did not report is unknown.
     pub is_whole: bool,
 }
 

@@ -71,7 +71,7 @@ fn halves_name_no_node() {
             "{values:?}"
         );
     }
-    // Two of four are no majority while one is not known.
+    // Two of four are not a majority while one is unknown.
     let unread = mtu(&[json!(1), json!(1), json!(2), Value::Null]);
     assert_eq!(sizes(&unread.groups)[0], ("1", 2));
     assert_eq!(unread.agreement, Agreement::Split);

@@ -47,7 +47,7 @@ impl ClusterRun {
     /// Reads a record.
     ///
     /// # Errors
-    /// The text is no record, or names nodes that were not asked.
+    /// The text is not a record, or names nodes that were not asked.
     pub fn read(text: &[u8]) -> Result<Self, ClusterError> {
         let wrong = |why: String| ClusterError::Record(format!("not a record of ncclcheck cluster: {why}"));
         let mut lines = text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());

@@ -161,7 +161,7 @@ fn ended(text: &str) -> Option<Said> {
     Some(Said::Ended(numbers(tasks)?, how.trim_end().to_owned()))
 }
 
-/// The numbers in `0-2,5`; `None` if it is no such list.
+/// The numbers in `0-2,5`; `None` for any other text.
 fn numbers(list: &str) -> Option<Vec<usize>> {
     let mut numbers = Vec::new();
     for part in list.split(',') {

@@ -80,7 +80,8 @@ fn the_slowest_part_decides() {
     logs[0] = quarter;
     let explanation = Explanation::new(&table, &logs, LEVEL);
     assert_eq!(chosen(&explanation), [(Part::Node(0), HALF), (Part::Node(1), quarter)]);
-    let (faster, slower) = (number(&table, Part::Node(0)), number(&table, Part::Node(1)));
+    let faster = number(&table, Part::Node(0));
+    let slower = number(&table, Part::Node(1));
     assert_eq!(explanation.bad[0], [quarter, HALF]);
     assert!(near(explanation.capacity(faster), HALF), "the test with node 1 says nothing of node 0");
     assert!(near(explanation.capacity(slower), quarter));
@@ -173,7 +174,8 @@ fn a_slow_test_alone_is_chance() {
 
 #[test]
 fn a_link_needs_more_than_a_node() {
-    let (node, link) = (cost(Part::Node(0)), cost(Part::link((0, 1))));
+    let node = cost(Part::Node(0));
+    let link = cost(Part::link((0, 1)));
     assert!(near(node, -6.595_119_85) && near(link, -11.210_240_37), "{node} {link}");
     assert!(near(cost(Part::Uplink(0)), node));
     let (table, mut logs) = pairs(4, 4, |_, _| 0.0);

@@ -333,7 +333,7 @@ fn two_uplinks_cannot_be_told_from_each_other() {
         whys.iter().any(|(part, why)| matches!((part, why), (Part::Uplink(a), Why::Rival(Part::Uplink(b))) if a != b))
     );
     assert!(verdict.next_round().is_empty());
-    // With a third leaf, other tests tell them apart.
+    // With a third leaf, other tests distinguish them.
     let fleet = self::fleet(12, Some(4));
     let slow = |a, b| crossing(a, b, 4, 0) && crossing(a, b, 4, 1);
     let mut tests = all(&fleet, |a, b| if slow(a, b) { 25.0 } else { 50.0 });

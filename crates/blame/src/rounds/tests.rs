@@ -100,7 +100,7 @@ fn a_node_meets_a_clean_one_that_it_has_not_met() {
     assert!((1..4).contains(&partner));
     let mut settling = Settling::new(&fleet, &met, &suspects(&[Part::Node(0), Part::Node(4), Part::Node(5)]));
     let [(0, partner)] = settling.pairs(Part::Node(0))[..] else { panic!() };
-    assert!((1..4).contains(&partner), "one that it has met, if there is no other");
+    assert!((1..4).contains(&partner), "one that it has met, where no other is left");
 }
 
 #[test]

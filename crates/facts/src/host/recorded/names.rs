@@ -169,7 +169,8 @@ const MOST_CPUS: u32 = 1 << 13;
 fn cpus(list: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        let first: u32 = first.parse().ok()?;
+        let last: u32 = last.parse().ok()?;
         Some(first..=last.min(MOST_CPUS))
     };
     list.split(',').filter_map(range).flatten().collect()
