@@ -114,7 +114,7 @@ class Torch(Payload):
         # Half of the deadline, because the first import of PyTorch may take long, and so may its exit.
         event = self.last(self.run_plan(plan, text=program().replace("SHARE_OF_DEADLINE = 0.9", "SHARE_OF_DEADLINE = 0.5")))
         self.assertIn("the step ran out of time", event["message"])
-        self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
+        self.assertIn("rank 0 has not come to 'communicator'", event["message"])
         self.assertLess(event["seconds"], 40)
 
     def test_a_rank_that_crashes(self):

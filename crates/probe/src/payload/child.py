@@ -78,9 +78,10 @@ class Channel:
 class Child:
     """One process that runs a task. Channels: `report` (its messages), `stacks` (faulthandler), `output` (everything
     that it and the image's code print) and, on request, `log` (a file for NCCL to write to). With a `gate`, the task
-    waits there once it has prepared its work."""
+    waits there once it has prepared its work. `orders` is a descriptor from which it reads what to do."""
 
-    def __init__(self, program_fd, task, arguments, env, leads_group=True, with_log=False, name=None, gate=None):
+    def __init__(self, program_fd, task, arguments, env, leads_group=True, with_log=False, name=None, gate=None,
+                 orders=None):
         self.name, self.leads_group = name or task, leads_group
         self.tail = collections.deque(maxlen=OUTPUT_LINES)
         self.channels, theirs = {}, {}
@@ -94,11 +95,11 @@ class Child:
                 env = dict(env, NCCL_DEBUG_FILE="/proc/self/fd/%d" % theirs["log"])
             command = interpreter_command(program_fd) + [
                 "--child", task, "--program", str(program_fd), "--report", str(theirs["report"]),
-                "--stacks", str(theirs["stacks"]), "--arguments", json.dumps(dict(arguments, gate=gate))]
+                "--stacks", str(theirs["stacks"]), "--arguments", json.dumps(dict(arguments, gate=gate, orders=orders))]
             inherited = [program_fd] + [fd for channel, fd in theirs.items() if channel != "output"]
             self.process = subprocess.Popen(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=theirs["output"], stderr=theirs["output"],
-                pass_fds=inherited + [gate] * (gate is not None), start_new_session=leads_group)
+                pass_fds=inherited + [fd for fd in (gate, orders) if fd is not None], start_new_session=leads_group)
         except OSError:
             self.close()
             raise

@@ -18,6 +18,8 @@ import threading
 from ncclcheck_probe.child import keep_program
 from ncclcheck_probe.environment import all_variables
 from ncclcheck_probe.facts import Facts
+from ncclcheck_probe.lasting_rank import run_lasting_rank
+from ncclcheck_probe.orders import Orders, lines_of
 from ncclcheck_probe.plan import PlanError, complete_plan
 from ncclcheck_probe.rank import run_rank
 from ncclcheck_probe.runner import Runner
@@ -52,7 +54,7 @@ def parse(arguments):
 def child_main(options):
     """Runs the one task for which main started this process."""
     arguments = json.loads(options.arguments)
-    for fd in (options.program, arguments["gate"]):
+    for fd in (options.program, arguments["gate"], arguments["orders"]):
         if fd is not None:
             os.set_inheritable(fd, False)
     run_task(task_named(options.child), arguments, Report(options.report), options.stacks)
@@ -61,18 +63,20 @@ def child_main(options):
 
 def task_named(name):
     """The function of a rank or of a step. All modules are joined into one program, so a global name finds it."""
-    return run_rank if name == "rank" else globals()["probe_" + name.replace("-", "_")]
+    ranks = {"rank": run_rank, "lasting-rank": run_lasting_rank}
+    return ranks.get(name) or globals()["probe_" + name.replace("-", "_")]
 
 
 def run_plan(plan):
     # From here on only the wire writes to the original standard output; all other output goes to stderr.
     wire = Wire(os.dup(1))
     os.dup2(2, 1)
-    runner = Runner(wire, keep_program(own_source()), plan)
+    orders = Orders() if plan["lifeline"] else None
+    runner = Runner(wire, keep_program(own_source()), plan, orders)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: leave(runner, received))
     if plan["lifeline"]:
-        threading.Thread(target=await_end_of_input, daemon=True).start()
+        threading.Thread(target=follow_input, args=(orders,), daemon=True).start()
     try:
         wire.event("hello", plan=plan, **this_process())
         runner.start_ahead()
@@ -94,10 +98,10 @@ def this_process():
     return facts.body
 
 
-def await_end_of_input():
-    """Ends this program and its children at the end of standard input, which its starter holds open while it runs."""
-    while os.read(0, 1024):
-        pass
+def follow_input(orders):
+    """Takes orders from standard input. Ends this program and its children at its end: its starter holds it open."""
+    for line in lines_of(0):
+        orders.take(line)
     # The signal handler runs in the main thread, which would otherwise count the killed step as failed and continue.
     os.kill(os.getpid(), signal.SIGTERM)
 

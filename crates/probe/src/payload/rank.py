@@ -69,10 +69,8 @@ def join(torch, phases, arguments):
     facts.body["rendezvous_seconds"] = time.monotonic() - started
 
     phases.enter("communicator")
-    eager = options["eager"] and device.type == "cuda" and takes_device(torch)
     started = time.monotonic()
-    torch.distributed.init_process_group(options["backend"], store=store, rank=rank, world_size=size, timeout=patience,
-                                         **({"device_id": device} if eager else {}))
+    eager = create_group(torch, options["backend"], device, store, rank, size, patience, options["eager"])
     facts.body.update(init_seconds=time.monotonic() - started, eager=eager)
 
     tensor = torch.ones(1, device=device)
@@ -84,6 +82,14 @@ def join(torch, phases, arguments):
     else:
         facts.body["communicator_seconds"] = facts.body["init_seconds"]
     return group, facts.body
+
+
+def create_group(torch, backend, device, store, rank, size, patience, eager=True):
+    """Initializes torch.distributed. Returns true if that created the communicator: on request, where torch can."""
+    eager = eager and device.type == "cuda" and takes_device(torch)
+    torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience,
+                                         **({"device_id": device} if eager else {}))
+    return eager
 
 
 def store_of(torch, rank, size, patience):

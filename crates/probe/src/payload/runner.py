@@ -12,6 +12,7 @@ from ncclcheck_probe.task import failure
 EXIT_GRACE = 10  # seconds for a process to end after it has sent its result
 # Steps that import torch, which takes seconds, before they look at anything that another step could disturb.
 STARTED_AHEAD = ("pytorch", "collectives")
+ORDERED = "between-nodes"  # the step that takes orders
 
 
 class ProtocolError(Exception):
@@ -21,8 +22,8 @@ class ProtocolError(Exception):
 class Runner:
     """Runs steps and counts their outcomes."""
 
-    def __init__(self, wire, program_fd, plan):
-        self.wire, self.program_fd, self.plan = wire, program_fd, plan
+    def __init__(self, wire, program_fd, plan, orders=None):
+        self.wire, self.program_fd, self.plan, self.orders = wire, program_fd, plan, orders
         self.child = None
         self.ahead = {}  # (process, gate) of each step that has been started before its turn
         self.counts = Counter()
@@ -40,8 +41,11 @@ class Runner:
                         gate.close()
 
     def started(self, step, gate=None):
-        arguments = dict(self.plan, deadline=self.plan["deadlines"][step], program=self.program_fd)
-        return Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]), gate=gate)
+        orders = self.orders if step == ORDERED else None
+        arguments = dict(self.plan, deadline=self.plan["deadlines"][step], program=self.program_fd,
+                         id=orders and orders.id)
+        return Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]), gate=gate,
+                     orders=orders and orders.far)
 
     def run(self, step):
         deadline = self.plan["deadlines"][step]

@@ -20,12 +20,8 @@ Run = namedtuple("Run", "program world env options seconds stall run gate")
 class RankProcess:
     """One rank's process and its state."""
 
-    def __init__(self, run, local_rank):
-        self.rank, self.run = run.world.offset + local_rank, run.run
-        arguments = {"options": run.options, "seconds": run.seconds}
-        env = dict(run.env, **rank_variables(run.world, local_rank))
-        self.child = Child(run.program, "rank", arguments, env, leads_group=False, with_log=True,
-                           name="rank %d" % self.rank, gate=run.gate)
+    def __init__(self, child, rank, run=0):
+        self.child, self.rank, self.run = child, rank, run
         self.number, self.phase = 0, "start"
         self.result = self.failed = None
         self.lines = self.bytes = self.left_out = 0
@@ -77,7 +73,8 @@ class Supervisor:
         Raises StepFailed."""
         try:
             for local_rank in range(self.run.world.local):
-                self.ranks.append(RankProcess(self.run, local_rank))
+                rank = self.run.world.offset + local_rank
+                self.ranks.append(RankProcess(self.started(rank, local_rank), rank, self.run.run))
             wait_at(self.run.gate)
             self.progress = time.monotonic()
             self.until = self.progress + self.run.seconds
@@ -93,6 +90,12 @@ class Supervisor:
                 rank.end_log(self.report)
                 rank.child.kill()
                 rank.child.close()
+
+    def started(self, rank, local_rank):
+        run = self.run
+        env = dict(run.env, **rank_variables(run.world, local_rank))
+        return Child(run.program, "rank", {"options": run.options, "seconds": run.seconds}, env, leads_group=False,
+                     with_log=True, name="rank %d" % rank, gate=run.gate)
 
     def follow(self):
         """Handles messages until all ranks have ended, or one has failed and the others have had time to report."""

@@ -32,6 +32,7 @@ macro_rules! objects {
     )*};
 }
 
+pub mod between_nodes;
 pub mod collectives;
 pub mod entrypoint;
 pub mod events;

@@ -1,0 +1,40 @@
+//! The step `between-nodes`: what a node answers to orders. `payload/between_nodes.py` describes them.
+
+use super::Field;
+use super::events::RankState;
+
+/// Name of the step.
+pub const BETWEEN_NODES: &str = "between-nodes";
+
+objects! {
+    /// A node takes tests.
+    #[derive(serde::Serialize)]
+    pub struct ReadyNode is part "ready" {
+        /// The name of the node in orders.
+        pub id: Field<String>,
+        pub backend: Field<String>,
+        pub ranks: Field<usize>,
+        pub addresses: Field<Vec<String>>,
+        pub port: Field<u16>,
+    }
+
+    /// What came of a test on one node.
+    pub struct TestAnswer is part "test" {
+        pub test: Field<usize>,
+        pub seconds: Field<f64>,
+        /// Bytes per second that each local rank received from its peer.
+        pub received: Field<Vec<Option<f64>>>,
+        pub busbw_bytes_per_second: Field<f64>,
+        /// Number of wrong elements on all ranks.
+        pub wrong: Field<usize>,
+        pub failed: Field<TestFailure>,
+    }
+
+    /// Why a test failed on a node.
+    pub struct TestFailure {
+        pub how: Field<String>,
+        pub message: Field<String>,
+        /// How far the ranks of the node came.
+        pub ranks: Field<Vec<RankState>>,
+    }
+}
