@@ -3,12 +3,16 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use cluster::{ClusterRun, Fate, Launch, LaunchWay, NodeRun, RunLimits, Stopper, host_names, node_names};
+use cluster::{
+    ClusterRun, Fate, Launch, LaunchWay, Network, NodeRun, RunLimits, Stopper, host_names, leaves, node_names,
+    topology_of_slurm,
+};
 use image::source::read_bounded;
 use judge::rules::Rule;
 use model::{Environment, cause, open_named, printable};
 use probe::ProbePlan;
 use probe::recording::Recording;
+use probe::wire::between_nodes::BETWEEN_NODES;
 use report::Format;
 
 use super::args::cluster::ClusterArgs;
@@ -32,14 +36,15 @@ pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
     let targets = super::plan::outputs(&asked.output, &super::plan::named(&[Format::Human, Format::Json]))?;
     let mut outputs = Outputs::open(&targets, None)?;
-    let run = match &*asked.from {
+    let mut run = match &*asked.from {
         [] => run(asked, environment)?,
-        [record] => wrong(record, ClusterRun::read(&text(record)?))?,
+        [record] => wrong(record, ClusterRun::read(&text(record, "--from")?))?,
         recordings => ClusterRun {
-            steps: Vec::new(),
             nodes: recordings.iter().map(|file| recorded(file)).collect::<Result<_, _>>()?,
+            ..ClusterRun::default()
         },
     };
+    run.network.expected = asked.expect.or(run.network.expected);
     let fail_on = rulebook.fail_on(asked.fail_on.fail_on);
     let check = Check::new(&rulebook).fail_on(asked.fail_on.fail_on);
     let report = nodes::judge(&run, &check, fail_on);
@@ -54,6 +59,11 @@ fn run(asked: &ClusterArgs, environment: &Environment) -> Result<ClusterRun, Cli
     let terminal = Terminal::new(Verbosity::of(&asked.output, environment));
     let launch = launch(asked, environment)?;
     let mut plan = ProbePlan::new(&asked.only).map_err(|why| CliError::Usage(format!("--steps: {why}")))?;
+    if asked.only.is_empty() && !asked.quick {
+        plan = plan.and(BETWEEN_NODES);
+        plan.deadlines.insert(BETWEEN_NODES.to_owned(), asked.budget.as_secs());
+    }
+    let network = Network { expected: asked.expect, ..network(asked, &launch.nodes)? };
     // It is the nodes that are compared, not the sizes.
     plan.collectives.quick = true;
     let file = asked.record.as_deref().map(OutputFile::create).transpose()?;
@@ -66,12 +76,23 @@ fn run(asked: &ClusterArgs, environment: &Environment) -> Result<ClusterRun, Cli
             terminal.say(&printable(text));
         }
     };
-    let run = cluster::run(&launch, plan, &limits, &stopper, &mut note)?;
+    let run = cluster::run(&launch, plan, network, &limits, &stopper, &mut note)?;
     if let Some(mut file) = file {
         file.write(|out| run.write(out))?;
         file.keep()?;
     }
     Ok(run)
+}
+
+/// The leaves of the nodes, if they are given.
+fn network(asked: &ClusterArgs, nodes: &[String]) -> Result<Network, CliError> {
+    let Some(file) = &asked.topology else { return Ok(Network::default()) };
+    let failed = |why: String| CliError::Usage(format!("--topology {}: {why}", file.display()));
+    let text = match file.to_str() {
+        Some("slurm") => topology_of_slurm()?,
+        _ => String::from_utf8_lossy(&text(file, "--topology")?).into_owned(),
+    };
+    leaves(&text, nodes).map_err(failed)
 }
 
 /// How the nodes are reached.
@@ -100,21 +121,23 @@ fn launch(asked: &ClusterArgs, environment: &Environment) -> Result<Launch, CliE
 
 /// Reads the recording of one node.
 fn recorded(file: &Path) -> Result<NodeRun, CliError> {
-    let text = text(file)?;
+    let text = text(file, "--from")?;
     let recording = wrong(file, Recording::replay(&text))?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(NodeRun { name, text, fate: recording.broken.map_or(Fate::Ended, Fate::Failed) })
 }
 
-/// The content of a file or of standard input.
-fn text(file: &Path) -> Result<Vec<u8>, CliError> {
+/// The content of the file or of the standard input that an option names.
+fn text(file: &Path, option: &str) -> Result<Vec<u8>, CliError> {
     let name = file.display().to_string();
     let read = if name == "-" {
         read_bounded(std::io::stdin().lock(), LARGEST, &name)
     } else {
-        read_bounded(wrong(file, open_named(file).map_err(|error| cause(&error)))?, LARGEST, &name)
+        let opened =
+            open_named(file).map_err(|error| CliError::Usage(format!("{option} {name}: {}", cause(&error))))?;
+        read_bounded(opened, LARGEST, &name)
     };
-    read.map_err(|error| CliError::Usage(format!("--from {error}")))
+    read.map_err(|error| CliError::Usage(format!("{option} {error}")))
 }
 
 /// Adds the file to an error.

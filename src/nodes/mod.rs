@@ -1,6 +1,7 @@
 //! The nodes of a job: judges each alone by the rules, compares them, and says which differ from most.
 
 mod merge;
+mod network;
 mod odd;
 
 use cluster::{Agreement, ClusterRun, Comparison, Fate, NodeRecord};
@@ -8,7 +9,7 @@ use judge::Verdict;
 use model::{FailOn, Severity};
 use probe::expect::ExpectedRun;
 use probe::recording::Recording;
-use report::{ClusterNode, ClusterReport, NodeDifference, NodeGroup};
+use report::{ClusterNode, ClusterReport, NetworkPart, NetworkReport, NodeDifference, NodeGroup};
 
 use crate::check::Check;
 use crate::check::probed::Probed;
@@ -28,10 +29,16 @@ pub fn judge(run: &ClusterRun, check: &Check<'_>, fail_on: FailOn) -> ClusterRep
         }
     }
     let nodes = run.nodes.iter().zip(&fates).map(|(node, fate)| (node.name.clone(), fate.clone())).collect();
-    report_on(nodes, &records, check, fail_on)
+    report_on(nodes, &records, network::network(run), check, fail_on)
 }
 
-fn report_on(nodes: Vec<(String, Fate)>, records: &[NodeRecord], check: &Check<'_>, fail_on: FailOn) -> ClusterReport {
+fn report_on(
+    nodes: Vec<(String, Fate)>,
+    records: &[NodeRecord],
+    network: Option<NetworkReport>,
+    check: &Check<'_>,
+    fail_on: FailOn,
+) -> ClusterReport {
     let comparisons = cluster::compare(records);
     let mut merged = Merged::default();
     let mut verdicts: Vec<Verdict> = comparisons.iter().map(|one| verdict_of(one, fail_on)).collect();
@@ -46,16 +53,19 @@ fn report_on(nodes: Vec<(String, Fate)>, records: &[NodeRecord], check: &Check<'
     if fail_on.includes(Severity::Error) {
         verdicts.extend(nodes.iter().filter(|(_, fate)| *fate != Fate::Ended).map(|_| Verdict::Fail));
     }
+    verdicts.extend(network.iter().flat_map(|network| &network.parts).map(|part| verdict_of_part(part, fail_on)));
     let outcome = Verdict::worst(verdicts).unwrap_or(Verdict::Pass);
     let whole = records.iter().filter(|record| record.is_whole).count();
     let findings = merged.findings(whole);
-    let odd = odd::nodes(&nodes, &comparisons, &findings, whole);
+    let mut odd = odd::nodes(&nodes, &comparisons, &findings, whole);
+    odd::add_slow(&mut odd, network.as_ref());
     let differs = |comparison: &&Comparison<'_>| comparison.agreement != Agreement::Same;
     let values = |comparisons: &mut dyn Iterator<Item = &Comparison<'_>>| -> usize {
         comparisons.filter(|one| !one.groups.is_empty()).map(|one| one.keys.len().max(1)).sum()
     };
     let mut report = ClusterReport::new(nodes.into_iter().map(node).collect(), outcome);
     report.odd = odd;
+    report.network = network;
     report.differences = comparisons.iter().filter(differs).map(difference).collect();
     report.findings = findings;
     report.compared = values(&mut comparisons.iter());
@@ -71,6 +81,16 @@ fn verdict_of(comparison: &Comparison<'_>, fail_on: FailOn) -> Verdict {
         Agreement::Odd => Verdict::Fail,
         Agreement::Same if comparison.unknown.is_empty() => Verdict::Pass,
         Agreement::Split | Agreement::Same => Verdict::Incomplete,
+    }
+}
+
+/// What a part of the network means for the verdict.
+fn verdict_of_part(part: &NetworkPart, fail_on: FailOn) -> Verdict {
+    match part.state {
+        "bad" if fail_on.includes(Severity::Error) => Verdict::Fail,
+        "common" if fail_on.includes(Severity::Warning) => Verdict::Fail,
+        "undecided" if fail_on.includes(Severity::Error) => Verdict::Incomplete,
+        _ => Verdict::Pass,
     }
 }
 

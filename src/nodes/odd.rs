@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use cluster::{Comparison, Fate};
 use model::Severity;
-use report::{NodeFinding, OddNode};
+use report::{NetworkReport, NodeFinding, OddNode};
 
 use super::makes_odd;
 use super::merge::nodes_of;
@@ -25,11 +25,34 @@ pub(super) fn nodes(
         reasons.retain(|(severity, _)| makes_odd(*severity));
         reasons.sort_by_key(|(severity, _)| Reverse(*severity));
         let worst = reasons.first()?.0;
-        Some((worst, OddNode { name: name.clone(), reasons: reasons.into_iter().map(|(_, reason)| reason).collect() }))
+        Some((
+            worst,
+            OddNode {
+                kind: "node",
+                name: name.clone(),
+                reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
+            },
+        ))
     };
     let mut odd: Vec<_> = nodes.iter().filter_map(of_node).collect();
     odd.sort_by_key(|(severity, _)| Reverse(*severity));
     odd.into_iter().map(|(_, node)| node).collect()
+}
+
+/// Adds the slow parts of the network in front: nodes, uplinks and links.
+pub(super) fn add_slow(odd: &mut Vec<OddNode>, network: Option<&NetworkReport>) {
+    let slow = network.iter().flat_map(|network| &network.parts).filter(|part| part.state == "bad").rev();
+    for part in slow {
+        let name = part.title();
+        match odd.iter().position(|node| node.name == name) {
+            Some(place) => {
+                let mut node = odd.remove(place);
+                node.reasons.insert(0, part.text.clone());
+                odd.insert(0, node);
+            }
+            None => odd.insert(0, OddNode { kind: part.kind, name, reasons: vec![part.text.clone()] }),
+        }
+    }
 }
 
 /// Why a node's program did not come to its end, unless that of none did.

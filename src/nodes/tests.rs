@@ -17,7 +17,7 @@ fn judged(nodes: Vec<NodeRun>) -> (ClusterReport, String) {
 fn judged_for(nodes: Vec<NodeRun>, fail_on: FailOn) -> (ClusterReport, String) {
     let rulebook = Rulebook::builtin(crate::shipped()).unwrap();
     let rulebook = rulebook.only(judge::rules::Rule::is_of_probe);
-    let run = ClusterRun { steps: Vec::new(), nodes };
+    let run = ClusterRun { nodes, ..ClusterRun::default() };
     let report = judge(&run, &Check::new(&rulebook).fail_on(Some(fail_on)), fail_on);
     let mut text = Vec::new();
     report.write_human(&Style { color: false, width: 80, verbose: false, brief: false }, &mut text).unwrap();

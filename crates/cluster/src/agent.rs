@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use probe::Intake;
 use probe::recording::StepOutcome;
+use probe::wire::between_nodes::{BETWEEN_NODES, ReadyNode, TestAnswer};
+use probe::wire::collectives::Measurement;
+use probe::wire::read_part;
 
 use super::run::Fate;
 
@@ -17,8 +20,17 @@ pub(super) struct Agent {
     pub(super) intake: Intake,
     /// How it ended; `None` while it may still write.
     pub(super) fate: Option<Fate>,
-    /// When it ended by itself, after all of its steps.
-    pub(super) ended: Option<Duration>,
+    /// When it came to the end of its own steps: it ended, or it takes tests.
+    pub(super) arrived: Option<Duration>,
+    /// Its name in orders, once it takes them.
+    pub(super) id: Option<String>,
+    /// What other nodes need to know for a test; none while it takes none.
+    pub(super) ready: Option<ReadyNode>,
+    /// What it answered to tests, and measured in them.
+    pub(super) answers: Vec<TestAnswer>,
+    pub(super) measurements: Vec<Measurement>,
+    /// Number of parts that were read.
+    parts: usize,
     /// When and how its process ended, if srun has said so. Output may still come.
     pub(super) obituary: Option<(Duration, String)>,
 }
@@ -26,7 +38,18 @@ pub(super) struct Agent {
 impl Agent {
     pub(super) fn new(node: &str, steps: &[String]) -> Self {
         let intake = Intake::new(steps.to_vec());
-        Self { node: node.to_owned(), intake, fate: None, ended: None, obituary: None }
+        Self {
+            node: node.to_owned(),
+            intake,
+            fate: None,
+            arrived: None,
+            id: None,
+            ready: None,
+            answers: Vec::new(),
+            measurements: Vec::new(),
+            parts: 0,
+            obituary: None,
+        }
     }
 
     /// Takes bytes of its standard output.
@@ -40,10 +63,32 @@ impl Agent {
             self.fate = Some(Fate::Failed(format!(
                 "its task says that it runs on {other}: srun did not place the tasks in order"
             )));
-        } else if self.intake.recording().ended {
-            self.ended = Some(now);
-            self.fate = Some(self.distrusted().map_or(Fate::Ended, Fate::Failed));
+        } else {
+            self.read_parts(now);
+            if self.intake.recording().ended {
+                self.arrived = self.arrived.or(Some(now));
+                self.fate = Some(self.distrusted().map_or(Fate::Ended, Fate::Failed));
+            }
         }
+    }
+
+    /// Reads what came from the step between nodes.
+    fn read_parts(&mut self, now: Duration) {
+        let parts = self.intake.recording().find(BETWEEN_NODES).map_or(&[][..], |step| &step.parts);
+        for part in parts.get(self.parts..).unwrap_or_default() {
+            if let Some(ready) = read_part::<ReadyNode>(part) {
+                self.id = ready.id.text().map(ToOwned::to_owned);
+                self.ready = Some(ready);
+                self.arrived = self.arrived.or(Some(now));
+            } else if let Some(answer) = read_part::<TestAnswer>(part) {
+                // After a failure the ranks start anew.
+                self.ready = self.ready.take().filter(|_| answer.failed.value().is_none());
+                self.answers.push(answer);
+            } else {
+                self.measurements.extend(read_part::<Measurement>(part));
+            }
+        }
+        self.parts = parts.len();
     }
 
     /// Why what it wrote cannot be believed, if it cannot: the program itself writes no line that is refused.

@@ -6,24 +6,31 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
 mod agent;
+mod between;
 mod channel;
 mod compare;
+mod failed_test;
 mod launch;
 mod limits;
+mod orders;
 mod process;
 mod reading;
+mod rounds;
 mod run;
 mod saved;
 mod slurm;
 mod table;
+mod topology;
 
+pub use between::{BetweenNodes, Network, NodeTest, TogetherRun};
 pub use compare::{Agreement, Comparison, Group, NodeRecord, compare};
 pub use launch::{Launch, LaunchWay, node_names};
 pub use limits::RunLimits;
 pub use process::Stopper;
 pub use run::{ClusterRun, Fate, NodeRun, run};
-pub use slurm::host_names;
+pub use slurm::{host_names, topology_of_slurm};
 pub use table::{Row, rows};
+pub use topology::leaves;
 
 /// An error that ends a run before any node is reached.
 #[derive(Debug, thiserror::Error)]

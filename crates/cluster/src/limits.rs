@@ -14,6 +14,13 @@ pub struct RunLimits {
     pub endings: [Duration; 2],
 }
 
+/// The time in which a run ends once its tests are over.
+pub(super) const END_TIME: Duration = Duration::from_secs(10);
+
+/// The longest time of a test, before others show how long it takes; and the shortest limit after that.
+const LONGEST_TEST: Duration = Duration::from_secs(30);
+const SHORTEST_LIMIT: Duration = Duration::from_secs(6);
+
 /// Times that a slow node may take longer than most nodes: a factor that cold caches and other jobs explain.
 const SLOWER: u32 = 3;
 
@@ -23,6 +30,15 @@ impl RunLimits {
     pub(super) fn until(&self, ended: &[Duration], nodes: usize) -> Duration {
         // A node that fails at once says nothing about the time that others need.
         ended.get(nodes / 2).map_or(self.budget, |most| self.patience.max(*most * SLOWER).min(self.budget))
+    }
+
+    /// The time that a test has, by the seconds of earlier ones.
+    pub(super) fn test(&self, seconds: &[f64]) -> Duration {
+        let mut sorted = seconds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let median = sorted.get(sorted.len() / 2).and_then(|median| Duration::try_from_secs_f64(*median).ok());
+        let limit = median.map_or(LONGEST_TEST, |median| SHORTEST_LIMIT.max(median * SLOWER).min(LONGEST_TEST));
+        limit.min(self.budget)
     }
 }
 

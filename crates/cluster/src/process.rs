@@ -28,8 +28,8 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    /// The process's input stays open while this exists.
-    input: Option<Sender<()>>,
+    /// What is written to the process's input, which stays open while this exists.
+    input: Option<Sender<Arc<str>>>,
     open_streams: u8,
     stopper: Stopper,
 }
@@ -47,13 +47,13 @@ impl Process {
         // Ctrl-C is for ncclcheck, which then ends the group.
         let mut child = command.process_group(0).spawn()?;
         stopper.groups().push(group(&child));
-        let (input, is_open) = channel::<()>();
+        let (input, texts) = channel::<Arc<str>>();
         if let Some(mut stdin) = child.stdin.take() {
-            let program = Arc::clone(program);
             thread::spawn(move || {
-                // A program that ends before it has read its source gives the reason on standard error.
-                let _ = stdin.write_all(program.as_bytes()).and_then(|()| stdin.flush());
-                let _ = is_open.recv();
+                for text in texts {
+                    // A program that ends before it has read its source gives the reason on standard error.
+                    let _ = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
+                }
             });
         }
         let [stdout, stderr] = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
@@ -69,7 +69,15 @@ impl Process {
                 let _ = news.send(News::Closed(number));
             });
         }
-        Ok(Self { child, input: Some(input), open_streams: 2, stopper: stopper.clone() })
+        let started = Self { child, input: Some(input), open_streams: 2, stopper: stopper.clone() };
+        started.write(Arc::clone(program));
+        Ok(started)
+    }
+
+    /// Writes a text to the process's input, without waiting for it.
+    pub(super) fn write(&self, text: Arc<str>) {
+        // Nothing reads it if the process has ended.
+        let _ = self.input.as_ref().map(|input| input.send(text));
     }
 
     /// Notes that one of the streams has ended.

@@ -3,6 +3,7 @@
 //! No node holds up the others: one that is absent, dies, hangs or floods ends as such, with the reason, at the latest when the
 //! time is over.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -14,10 +15,13 @@ use probe::{ProbePlan, payload};
 
 use super::ClusterError;
 use super::agent::Agent;
+use super::between::{BetweenNodes, Network};
 use super::channel::Channel;
 use super::launch::{Launch, LaunchWay};
-use super::limits::RunLimits;
+use super::limits::{END_TIME, RunLimits};
+use super::orders::Order;
 use super::process::{News, Process, Stopper};
+use super::rounds::Rounds;
 
 /// Pieces of output that wait to be read. A flood waits in its pipe.
 const WAITING: usize = 256;
@@ -27,12 +31,16 @@ const TICK: Duration = Duration::from_millis(50);
 const REST: Duration = Duration::from_secs(1);
 
 /// What a run gave.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterRun {
     /// Names of the steps that each node was asked to run.
     pub steps: Vec<String>,
     /// The nodes, in the order in which they were named.
     pub nodes: Vec<NodeRun>,
+    /// What is known of the network.
+    pub network: Network,
+    /// What the nodes did with each other.
+    pub between: BetweenNodes,
 }
 
 /// What came from a node.
@@ -59,13 +67,14 @@ pub enum Fate {
     Absent(String),
 }
 
-/// Runs the plan on all nodes.
+/// Runs the plan on all nodes, and tests between them if the plan has the step for it.
 ///
 /// # Errors
 /// A command cannot be started.
 pub fn run(
     launch: &Launch,
     plan: ProbePlan,
+    network: Network,
     limits: &RunLimits,
     stopper: &Stopper,
     note: &mut dyn FnMut(&str),
@@ -73,29 +82,74 @@ pub fn run(
     let plan = ProbePlan { lifeline: true, ..plan };
     let (sender, news) = sync_channel(WAITING);
     let agents = launch.nodes.iter().map(|node| Agent::new(node, &plan.steps)).collect();
-    let program = payload::program().into();
-    let mut gathering =
-        Gathering { launch, plan, program, sender, stopper, began: Instant::now(), agents, channels: Vec::new() };
-    let all: Vec<_> = (0..launch.nodes.len()).collect();
-    let started = gathering.start(&all).and_then(|()| gathering.gather(&news, limits, note));
-    gathering.end(&news, limits);
-    started?;
-    Ok(gathering.finish())
+    let mut gathering = Gathering {
+        launch,
+        plan,
+        program: payload::program().into(),
+        sender,
+        news,
+        stopper,
+        note,
+        began: Instant::now(),
+        agents,
+        channels: Vec::new(),
+    };
+    let ran = gathering.run(&network, limits);
+    gathering.end(limits);
+    let between = ran?;
+    Ok(gathering.finish(network, between))
 }
 
 /// A run under way.
-struct Gathering<'a> {
+pub(super) struct Gathering<'a> {
     launch: &'a Launch,
     plan: ProbePlan,
     program: Arc<str>,
     sender: SyncSender<News>,
+    news: Receiver<News>,
     stopper: &'a Stopper,
-    began: Instant,
-    agents: Vec<Agent>,
+    note: &'a mut dyn FnMut(&str),
+    pub(super) began: Instant,
+    pub(super) agents: Vec<Agent>,
     channels: Vec<Channel>,
 }
 
 impl Gathering<'_> {
+    fn run(&mut self, network: &Network, limits: &RunLimits) -> Result<BetweenNodes, ClusterError> {
+        let all: Vec<_> = (0..self.agents.len()).collect();
+        self.start(&all)?;
+        self.gather(limits)?;
+        let found = Rounds::new(self, network, limits).run()?;
+        self.order(&all.into_iter().map(|node| (node, Order::End { end: true })).collect());
+        let until = Instant::now() + END_TIME;
+        while Instant::now() < until && self.agents.iter().any(|agent| agent.fate.is_none()) {
+            self.pump()?;
+        }
+        let waited = self.began.elapsed();
+        self.agents.iter_mut().for_each(|agent| agent.late(waited));
+        Ok(found)
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        (self.note)(text);
+    }
+
+    /// Gives orders to nodes.
+    pub(super) fn order(&self, orders: &BTreeMap<usize, Order>) {
+        for channel in self.channels.iter().filter(|channel| !channel.is_over) {
+            let of_node = |node: &usize| {
+                let id = self.agents.get(*node)?.id.clone()?;
+                Some((id, orders.get(node)?))
+            };
+            let line: BTreeMap<_, _> = channel.nodes.iter().filter_map(of_node).collect();
+            if !line.is_empty()
+                && let Ok(line) = serde_json::to_string(&line)
+            {
+                channel.process.write((line + "\n").into());
+            }
+        }
+    }
+
     /// Starts the program on these nodes.
     fn start(&mut self, nodes: &[usize]) -> Result<(), ClusterError> {
         let is_step = matches!(self.launch.way, LaunchWay::Step { .. });
@@ -109,35 +163,36 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Reads until all nodes have ended or the time is over.
-    fn gather(
-        &mut self,
-        news: &Receiver<News>,
-        limits: &RunLimits,
-        note: &mut dyn FnMut(&str),
-    ) -> Result<(), ClusterError> {
+    /// Reads until all nodes have done their own steps, or the time is over.
+    fn gather(&mut self, limits: &RunLimits) -> Result<(), ClusterError> {
         let mut noted = limits.budget;
-        while self.agents.iter().any(|agent| agent.fate.is_none()) {
-            let mut ended: Vec<_> = self.agents.iter().filter_map(|agent| agent.ended).collect();
-            ended.sort_unstable();
-            let limit = limits.until(&ended, self.agents.len());
+        while self.agents.iter().any(|agent| agent.fate.is_none() && agent.arrived.is_none()) {
+            let mut arrived: Vec<_> = self.agents.iter().filter_map(|agent| agent.arrived).collect();
+            arrived.sort_unstable();
+            let limit = limits.until(&arrived, self.agents.len());
             if limit < noted {
                 noted = limit;
                 let seconds = limit.as_secs_f64();
-                note(&format!("most nodes have ended; the others have until {seconds:.0} s after the start"));
+                self.note(&format!("most nodes are done; the others have until {seconds:.0} s after the start"));
             }
             if self.began.elapsed() >= limit {
-                self.agents.iter_mut().for_each(|agent| agent.late(limit));
+                let late = self.agents.iter_mut().filter(|agent| agent.arrived.is_none());
+                late.for_each(|agent| agent.late(limit));
                 return Ok(());
             }
-            match news.recv_timeout(TICK) {
-                Ok(one) => self.take(one),
-                // This holds a sender.
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-            self.look()?;
+            self.pump()?;
         }
         Ok(())
+    }
+
+    /// Takes what came from the processes.
+    pub(super) fn pump(&mut self) -> Result<(), ClusterError> {
+        match self.news.recv_timeout(TICK) {
+            Ok(one) => self.take(one),
+            // This holds a sender.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        self.look()
     }
 
     fn take(&mut self, news: News) {
@@ -182,7 +237,7 @@ impl Gathering<'_> {
     }
 
     /// Ends all processes: by the end of their input, then by signals.
-    fn end(&mut self, news: &Receiver<News>, limits: &RunLimits) {
+    fn end(&mut self, limits: &RunLimits) {
         self.channels.iter_mut().for_each(|channel| channel.process.end_input());
         for (time, signal) in limits.endings.into_iter().zip([Signal::TERM, Signal::KILL]) {
             let until = Instant::now() + time;
@@ -190,7 +245,7 @@ impl Gathering<'_> {
                 if Instant::now() >= until {
                     break;
                 }
-                if let Ok(News::Closed(number)) = news.recv_timeout(TICK) {
+                if let Ok(News::Closed(number)) = self.news.recv_timeout(TICK) {
                     let _ = self.channels.get_mut(number).map(|channel| channel.process.closed());
                 }
                 for channel in &mut self.channels {
@@ -201,14 +256,15 @@ impl Gathering<'_> {
         }
     }
 
-    fn finish(self) -> ClusterRun {
+    fn finish(self, network: Network, between: BetweenNodes) -> ClusterRun {
         let missing = || Fate::Absent("nothing came from it".to_owned());
         let node = |agent: Agent| NodeRun {
             name: agent.node,
             text: agent.intake.into_text(),
             fate: agent.fate.unwrap_or_else(missing),
         };
-        ClusterRun { steps: self.plan.steps, nodes: self.agents.into_iter().map(node).collect() }
+        let nodes = self.agents.into_iter().map(node).collect();
+        ClusterRun { steps: self.plan.steps, nodes, network, between }
     }
 }
 

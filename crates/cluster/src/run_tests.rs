@@ -12,6 +12,7 @@ fn of(nodes: &[&str], budget: Duration, patience: Duration) -> Vec<(String, Fate
     let run = run(
         &launch,
         plan,
+        Network::default(),
         &RunLimits { budget, patience, endings: [Duration::from_millis(100); 2] },
         &Stopper::default(),
         &mut |_| {},

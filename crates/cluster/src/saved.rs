@@ -1,9 +1,11 @@
-//! The record of a run: a line with what was asked, each line of each node's recording, and a line with the end of each node.
+//! The record of a run: a line with what was asked, each line of each node's recording, a line with the end of each node, and a
+//! line with the tests between nodes.
 
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::between::{BetweenNodes, Network};
 use super::run::{ClusterRun, Fate, NodeRun};
 use super::{ClusterError, node_names};
 
@@ -15,7 +17,13 @@ const VERSION: u64 = 1;
 #[serde(untagged)]
 enum SavedLine {
     /// The first line.
-    Asked { ncclcheck_cluster: u64, steps: Vec<String>, nodes: Vec<String> },
+    Asked {
+        ncclcheck_cluster: u64,
+        steps: Vec<String>,
+        nodes: Vec<String>,
+        #[serde(default)]
+        network: Network,
+    },
     /// A line of a node's recording.
     Line { node: String, line: String },
     /// How a node ended.
@@ -24,6 +32,8 @@ enum SavedLine {
         #[serde(flatten)]
         fate: Fate,
     },
+    /// What the nodes did with each other.
+    Between { between: BetweenNodes },
 }
 
 impl ClusterRun {
@@ -34,14 +44,18 @@ impl ClusterRun {
             out.write_all(b"\n")
         };
         let nodes = self.nodes.iter().map(|node| node.name.clone()).collect();
-        put(&SavedLine::Asked { ncclcheck_cluster: VERSION, steps: self.steps.clone(), nodes })?;
+        let network = self.network.clone();
+        put(&SavedLine::Asked { ncclcheck_cluster: VERSION, steps: self.steps.clone(), nodes, network })?;
         for NodeRun { name, text, fate } in &self.nodes {
             for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 put(&SavedLine::Line { node: name.clone(), line: String::from_utf8_lossy(line).into_owned() })?;
             }
             put(&SavedLine::End { node: name.clone(), fate: fate.clone() })?;
         }
-        Ok(())
+        if self.between == BetweenNodes::default() {
+            return Ok(());
+        }
+        put(&SavedLine::Between { between: self.between.clone() })
     }
 
     /// Reads a record.
@@ -55,16 +69,21 @@ impl ClusterRun {
             serde_json::from_slice(line).map_err(|_other| wrong(format!("line {} is of another format", number + 1)))
         };
         let first = lines.next().ok_or_else(|| wrong("it is empty".to_owned()))?;
-        let SavedLine::Asked { ncclcheck_cluster: VERSION, steps, nodes } = read(first)? else {
+        let SavedLine::Asked { ncclcheck_cluster: VERSION, steps, nodes, network } = read(first)? else {
             return Err(wrong(format!("its first line is not of version {VERSION}")));
         };
         let unended = || Fate::Failed("the record ends before this node did".to_owned());
         let node = |name| NodeRun { name, text: Vec::new(), fate: unended() };
-        let mut run = Self { steps, nodes: node_names(&nodes.join(","))?.into_iter().map(node).collect() };
+        let nodes = node_names(&nodes.join(","))?.into_iter().map(node).collect();
+        let mut run = Self { steps, nodes, network, between: BetweenNodes::default() };
         for line in lines {
             let (line, end) = match read(line)? {
                 SavedLine::Line { node, line } => ((node, line + "\n"), None),
                 SavedLine::End { node, fate } => ((node, String::new()), Some(fate)),
+                SavedLine::Between { between } => {
+                    run.between = between;
+                    continue;
+                }
                 SavedLine::Asked { .. } => return Err(wrong("it begins twice".to_owned())),
             };
             let (name, text) = line;
@@ -93,6 +112,7 @@ mod tests {
                 node("b", b"", Fate::Absent("why\n  more".to_owned())),
                 node("c", b"", Fate::Failed("why".to_owned())),
             ],
+            ..ClusterRun::default()
         };
         let mut text = Vec::new();
         run.write(&mut text).unwrap();

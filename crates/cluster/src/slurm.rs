@@ -55,14 +55,28 @@ pub(super) fn arguments(nodes: &[&str], image: Option<&str>) -> Vec<String> {
 /// # Errors
 /// `scontrol` cannot be started or refuses the list.
 pub fn host_names(list: &str) -> Result<Vec<String>, ClusterError> {
-    let failed = |why: String| ClusterError::Start { command: "scontrol show hostnames".to_owned(), why };
+    node_names(&shown(&["hostnames", list])?.trim().replace('\n', ","))
+}
+
+/// The switches that Slurm knows, in the form that [`leaves`](super::leaves) reads.
+///
+/// # Errors
+/// `scontrol` cannot be started, or knows no switches.
+pub fn topology_of_slurm() -> Result<String, ClusterError> {
+    shown(&["topology"])
+}
+
+/// What `scontrol show` writes.
+fn shown(what: &[&str]) -> Result<String, ClusterError> {
+    let command = || format!("scontrol show {}", what.first().copied().unwrap_or_default());
+    let failed = |why: String| ClusterError::Start { command: command(), why };
     #[expect(clippy::disallowed_methods, reason = "the user starts ncclcheck in an allocation of Slurm")]
-    let output = Command::new("scontrol").args(["show", "hostnames", list]).output();
+    let output = Command::new("scontrol").arg("show").args(what).output();
     let output = output.map_err(|error| failed(model::cause(&error)))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
-    node_names(&String::from_utf8_lossy(&output.stdout).trim().replace('\n', ","))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Splits the labelled output of srun into the lines of its tasks.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::network::NetworkReport;
 use super::{Style, human, json};
 use judge::Verdict;
 use model::{Owner, Severity};
@@ -25,7 +26,7 @@ pub struct ClusterReport {
     verdict: &'static str,
     /// All nodes, in the order in which they were named.
     pub nodes: Vec<ClusterNode>,
-    /// Nodes that differ from most, the worst first.
+    /// Nodes that differ from most and parts of the network that are slow, the worst first.
     pub odd: Vec<OddNode>,
     /// Values that the nodes do not have in common.
     pub differences: Vec<NodeDifference>,
@@ -33,6 +34,8 @@ pub struct ClusterReport {
     pub findings: Vec<NodeFinding>,
     /// What is not known, by the reason.
     pub unknown: Vec<NodeGap>,
+    /// What tests between nodes show. Null if there were none.
+    pub network: Option<NetworkReport>,
     /// Number of values that were compared.
     pub compared: usize,
     /// Number of those that all nodes have in common.
@@ -53,10 +56,13 @@ pub struct ClusterNode {
     pub why: Option<String>,
 }
 
-/// A node that differs from most.
+/// A node that differs from most, or a part of the network that is slow.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OddNode {
-    /// Name of the node.
+    /// `node`, `uplink` of a leaf switch, `link` of two nodes, or `all` nodes alike.
+    #[schemars(extend("enum" = ["node", "uplink", "link", "all"]))]
+    pub kind: &'static str,
+    /// Name of the node, `uplink of SWITCH`, `link NODE - NODE`, or `all nodes`.
     pub name: String,
     /// In what it differs, the worst first.
     pub reasons: Vec<String>,
@@ -133,6 +139,7 @@ impl ClusterReport {
             differences: Vec::new(),
             findings: Vec::new(),
             unknown: Vec::new(),
+            network: None,
             compared: 0,
             equal: 0,
             outcome,

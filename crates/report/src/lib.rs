@@ -19,6 +19,7 @@ mod junit;
 mod location;
 mod markdown;
 mod measured;
+mod network;
 mod offer;
 pub mod pages;
 mod plain_text;
@@ -51,6 +52,7 @@ pub use human::Style;
 pub use json::SCHEMA;
 pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
 pub use location::relative;
+pub use network::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
 pub use offer::{Offer, OfferState};
 pub use run::{ReportRun, Unopened};
 

@@ -28,6 +28,13 @@ Examples, the first two in an allocation of Slurm:
   ncclcheck cluster --nodes a,b,c --launch 'ssh {node} docker run -i train'
   ncclcheck cluster --nodes pod-0,pod-1 --launch 'kubectl exec -i {node} --'";
 
+/// A rate in GB/s, as bytes per second.
+fn gigabytes(text: &str) -> Result<u64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| (1e-6..1e6).contains(rate));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in the range")]
+    rate.map(|rate| (rate * 1e9) as u64).ok_or_else(|| "write a number of GB/s, such as 24.5".to_owned())
+}
+
 /// The steps, for `--steps`.
 fn steps() -> String {
     format!("Steps:\n{}", steps::help())
@@ -53,6 +60,19 @@ pub(in super::super) struct ClusterArgs {
     /// the allocation. It has to pass standard input on.
     #[arg(long, value_name = "COMMAND", help_heading = "Nodes")]
     pub(in crate::cli) launch: Option<String>,
+    /// Leaf switch of each node, as Slurm writes it: a topology.conf, or slurm to ask scontrol
+    ///
+    /// With it, the uplink of a leaf can be named.
+    #[arg(long, value_name = "FILE", conflicts_with = "from", help_heading = "Between nodes")]
+    pub(in crate::cli) topology: Option<PathBuf>,
+    /// What a NIC carries in one direction, in GB/s
+    ///
+    /// With it, a loss that all nodes share is seen, and which of two nodes is slow.
+    #[arg(long, value_name = "GB/S", value_parser = gigabytes, help_heading = "Between nodes")]
+    pub(in crate::cli) expect: Option<u64>,
+    /// Compare what the nodes have, and send nothing between them
+    #[arg(long, conflicts_with_all = ["topology", "expect"], help_heading = "Between nodes")]
+    pub(in crate::cli) quick: bool,
     /// Python interpreter in the image
     #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = "Nodes")]
     pub(in crate::cli) python: String,

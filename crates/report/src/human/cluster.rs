@@ -6,9 +6,10 @@ use anstyle::AnsiColor;
 
 use super::judgements::{COLUMN, fix};
 use super::page::{self, Page, label};
-use super::{Style, colour, last_word};
+use super::{Style, colour, last_word, network};
 use crate::cluster::{ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup};
 use crate::fix_text::one_line;
+use crate::network::NetworkPart;
 use model::{Severity, counted};
 
 /// Most nodes that the first line describes.
@@ -29,6 +30,9 @@ pub(crate) fn write(report: &ClusterReport, style: &Style, out: &mut dyn Write) 
             why.lines().skip(1).try_for_each(|line| page.verbatim(2, label("said"), COLUMN, line))?;
         }
     }
+    if let Some(found) = &report.network {
+        network::write(found, &mut page)?;
+    }
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
         let differences = report.differences.iter().filter(|difference| difference.severity == severity);
         differences.into_iter().try_for_each(|difference| self::difference(difference, &mut page))?;
@@ -45,19 +49,27 @@ fn headline(report: &ClusterReport) -> String {
     let described = |(node, reason): (&str, &str)| format!("{node}: {}", reason.lines().next().unwrap_or_default());
     let odd = report.odd.iter().filter_map(|odd| Some((odd.name.as_str(), odd.reasons.first()?.as_str())));
     let named: Vec<_> = odd.take(DESCRIBED).map(described).collect();
+    let is_node = report.odd.iter().all(|odd| odd.kind == "node");
+    let [one, many] = if is_node { ["odd node", "odd nodes"] } else { ["slow part", "odd nodes or slow parts"] };
+    let undecided = report.network.iter().flat_map(|network| &network.parts).find(|part| part.state == "undecided");
     let has_split = report.differences.iter().any(|difference| !difference.has_majority);
     let none_ended = report.nodes.iter().all(|node| node.why.is_some());
     let text = match report.odd.len() {
         0 if none_ended => "none came to its end".to_owned(),
         0 if has_split => "no odd node can be named: values differ, and none has a majority".to_owned(),
-        0 => "no odd node".to_owned(),
-        1 => format!("the odd node is {}", named.join("")),
-        count if count > DESCRIBED => {
-            format!("{count} odd nodes: {}; and {} more", named.join("; "), count - DESCRIBED)
-        }
-        count => format!("{count} odd nodes: {}", named.join("; ")),
+        0 => undecided.map_or_else(
+            || "no odd node".to_owned(),
+            |part| format!("no odd node, but {} undecided: {}", is_or_are(part), part.text),
+        ),
+        1 => format!("the {one} is {}", named.join("")),
+        count if count > DESCRIBED => format!("{count} {many}: {}; and {} more", named.join("; "), count - DESCRIBED),
+        count => format!("{count} {many}: {}", named.join("; ")),
     };
     format!("{nodes}; {text}")
+}
+
+fn is_or_are(part: &NetworkPart) -> String {
+    format!("{} {}", part.title(), if part.kind == "all" { "are" } else { "is" })
 }
 
 fn difference(difference: &NodeDifference, page: &mut Page<'_>) -> io::Result<()> {

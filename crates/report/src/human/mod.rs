@@ -9,6 +9,7 @@ mod hosts;
 mod job;
 mod judgements;
 mod machine;
+mod network;
 pub(super) mod overview;
 pub(super) mod page;
 mod probe;

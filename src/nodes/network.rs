@@ -1,0 +1,172 @@
+//! What tests between nodes show, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
+use cluster::{BetweenNodes, ClusterRun, Fate, NodeTest, TogetherRun};
+use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
+
+/// What the tests of a run show; none if it has no tests.
+pub(super) fn network(run: &ClusterRun) -> Option<NetworkReport> {
+    let runs: Vec<_> = run.nodes.iter().map(|node| node.fate == Fate::Ended).collect();
+    let verdict = run.between.verdict(&run.network, &runs).ok().filter(|_| !run.between.tests.is_empty())?;
+    let words = Words { run, verdict: &verdict };
+    let bad = verdict.bad().into_iter().map(|(part, fault)| words.fault(part, fault));
+    let common = verdict.common.iter().map(|common| words.common(common));
+    Some(NetworkReport {
+        parts: bad.chain(common).chain(words.doubts()).collect(),
+        references: verdict.references.iter().map(|rate| rate.map(whole)).collect(),
+        noise: verdict.noise,
+        unseen_loss: verdict.unseen_loss,
+        tests: run.between.tests.iter().map(|test| words.test(test)).collect(),
+        together: run.between.together.iter().map(|one| together(one, &run.between, &verdict)).collect(),
+        leaves: run.network.leaves.clone(),
+    })
+}
+
+/// What the parts of a verdict are called.
+struct Words<'a> {
+    run: &'a ClusterRun,
+    verdict: &'a Verdict,
+}
+
+impl Words<'_> {
+    fn node(&self, node: usize) -> String {
+        self.run.nodes.get(node).map(|node| node.name.clone()).unwrap_or_default()
+    }
+
+    /// The part, with nothing said of it so far.
+    fn part(&self, part: Part, state: &'static str, text: String) -> NetworkPart {
+        let (kind, name) = match part {
+            Part::Node(node) => ("node", self.node(node)),
+            Part::Uplink(leaf) => ("uplink", self.run.network.leaves.get(leaf).cloned().unwrap_or_default()),
+            Part::Link(a, b) => ("link", format!("{} - {}", self.node(a), self.node(b))),
+        };
+        NetworkPart { kind, name, ..of_all(state, text) }
+    }
+
+    fn fault(&self, part: Part, fault: &Fault) -> NetworkPart {
+        let slow = fault.scope.slow.iter().map(|((rail, direction), capacity)| SlowRail {
+            rail: *rail,
+            direction: verb(*direction),
+            capacity: *capacity,
+        });
+        NetworkPart {
+            capacity: Some(fault.capacity),
+            slow: slow.collect(),
+            evidence: fault.evidence.clone(),
+            margin: Some(fault.margin),
+            ..self.part(part, "bad", self.slowness(fault))
+        }
+    }
+
+    /// What a slow part does.
+    fn slowness(&self, fault: &Fault) -> String {
+        let failures = fault.evidence.iter().filter_map(|test| self.run.between.tests.get(*test)?.failure.as_deref());
+        if fault.capacity == 0.0 {
+            let failure = failures.into_iter().next().map(|why| format!(": {why}"));
+            return format!("{} fail{}", tested(fault), failure.unwrap_or_default());
+        }
+        let Scope { slow, .. } = &fault.scope;
+        let rail = slow.keys().next().map_or(0, |(rail, _)| *rail);
+        let rails = fault.scope.rails().map(|rails| {
+            let numbers: Vec<_> = rails.iter().map(ToString::to_string).collect();
+            format!(" on rail {}", numbers.join(", "))
+        });
+        let does = fault.scope.direction().map_or("sends and receives", verb);
+        let reference = self.verdict.references.get(rail).copied().flatten();
+        let rates = reference.map(|reference| {
+            format!(": {}, and sound ones {}", rate(whole(reference * fault.capacity)), rate(whole(reference)))
+        });
+        let percent = 100.0 * fault.capacity;
+        format!("{does} at {percent:.0} %{}{}", rails.unwrap_or_default(), rates.unwrap_or_default())
+    }
+
+    /// A rail that is slow on all nodes. Without an expected rate, others are faster.
+    fn common(&self, common: &Common) -> NetworkPart {
+        let Common { rail, rate: found, expected } = common;
+        let [found, expected] = [found, expected].map(|bytes| rate(whole(*bytes)));
+        match self.run.network.expected {
+            Some(_) => of_all("bad", format!("rail {rail} carries {found} on all nodes, and {expected} was expected")),
+            None => of_all("common", format!("rail {rail} carries {found} on all nodes, and other rails {expected}")),
+        }
+    }
+
+    /// What is undecided. A doubt about all nodes is one.
+    fn doubts(&self) -> Vec<NetworkPart> {
+        let mut parts = BTreeMap::new();
+        for (part, Doubt { why, .. }) in self.verdict.undecided() {
+            match why {
+                // What is slow is said by the rail.
+                Why::AllSlow => {}
+                Why::NoMajority | Why::NoRate => {
+                    parts.entry((0, self.why(*why))).or_insert_with_key(|(_, text)| of_all("undecided", text.clone()));
+                }
+                Why::FewTests | Why::WeakEvidence | Why::NotRepeated | Why::Rival(_) => {
+                    let text = self.why(*why);
+                    parts.insert((1 + parts.len(), text.clone()), self.part(part, "undecided", text));
+                }
+            }
+        }
+        parts.into_values().collect()
+    }
+
+    fn why(&self, why: Why) -> String {
+        match why {
+            Why::FewTests => "too few tests show how fast it is".to_owned(),
+            Why::WeakEvidence => "some tests were slow, but too few or too little to blame it".to_owned(),
+            Why::NotRepeated => "its only unusual test was not repeated".to_owned(),
+            Why::Rival(part) => {
+                format!("{} explains the same tests as well", self.part(part, "", String::new()).title())
+            }
+            Why::NoMajority => {
+                "no clear majority is equally fast, so that it is unknown which nodes are sound: --expect decides"
+                    .to_owned()
+            }
+            Why::AllSlow => String::new(),
+            Why::NoRate => "no test has a rate".to_owned(),
+        }
+    }
+
+    fn test(&self, test: &NodeTest) -> NetworkTest {
+        let (a, b) = test.pair;
+        NetworkTest { nodes: [self.node(a), self.node(b)], rates: test.rates.clone(), failure: test.failure.clone() }
+    }
+}
+
+/// All nodes, in this state for this reason.
+fn of_all(state: &'static str, text: String) -> NetworkPart {
+    let name = String::new();
+    NetworkPart { kind: "all", name, state, text, capacity: None, slow: Vec::new(), evidence: Vec::new(), margin: None }
+}
+
+const fn verb(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Sends => "sends",
+        Direction::Receives => "receives",
+    }
+}
+
+fn tested(fault: &Fault) -> String {
+    model::counted(fault.evidence.len(), "test", "tests")
+}
+
+fn together(run: &TogetherRun, between: &BetweenNodes, verdict: &Verdict) -> NetworkTogether {
+    let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
+    let of_sound = between.tests.iter().filter(|test| is_sound(test.pair.0) && is_sound(test.pair.1));
+    let mut rates: Vec<_> = of_sound.filter_map(|test| test.busbw).collect();
+    rates.sort_unstable();
+    NetworkTogether {
+        nodes: run.nodes.iter().collect::<BTreeSet<_>>().len(),
+        over_sockets: run.over_sockets,
+        busbw: run.busbw.iter().map(|(bytes, busbw)| TogetherBusbw { bytes: *bytes, busbw: *busbw }).collect(),
+        of_pairs: rates.get(rates.len() / 2).copied(),
+        failure: run.failure.clone(),
+    }
+}
+
+/// A rate in whole bytes per second.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates were whole numbers")]
+const fn whole(rate: f64) -> u64 {
+    rate as u64
+}
