@@ -23,6 +23,9 @@ const RANGE: f64 = 4.3;
 const STUDENT: f64 = 0.379_606_689_822_494_4;
 /// What choosing a capacity costs, in nats.
 const FIT: f64 = 2.0;
+/// The probability that other tests use an uplink at the same time, and how far below its capacity a test is then: to an eighth.
+const SHARED: f64 = 0.25;
+const SHARED_RANGE: f64 = 2.08;
 
 /// The tests and the parts that they use, by numbers.
 #[derive(Debug, Default)]
@@ -73,12 +76,20 @@ pub(crate) struct Explanation<'t> {
     pub(crate) floor: f64,
     /// The tests, relative to the level.
     pub(crate) logs: Vec<f64>,
-    /// The capacities of the bad parts of each test, the lowest first.
-    bad: Vec<Vec<f64>>,
+    /// The bad parts of each test, that of the lowest capacity first.
+    bad: Vec<Vec<Bad>>,
     /// The bad parts and their capacities.
     pub(crate) chosen: BTreeMap<usize, f64>,
     /// By how much each other part that is in a slow test would raise the probability of the tests: negative.
     pub(crate) gains: BTreeMap<usize, f64>,
+}
+
+/// A bad part.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    capacity: f64,
+    /// Other tests may use it at the same time.
+    is_shared: bool,
 }
 
 impl<'t> Explanation<'t> {
@@ -117,10 +128,11 @@ impl<'t> Explanation<'t> {
     }
 
     fn add(&mut self, part: usize, capacity: f64) {
+        let added = self.bad(part, capacity);
         for test in self.table.tests_of(part) {
             let bad = &mut self.bad[*test];
-            bad.push(capacity);
-            bad.sort_by(f64::total_cmp);
+            bad.push(added);
+            bad.sort_by(|a, b| a.capacity.total_cmp(&b.capacity));
         }
         self.chosen.insert(part, capacity);
     }
@@ -129,7 +141,7 @@ impl<'t> Explanation<'t> {
         let Some(capacity) = self.chosen.remove(&part) else { return };
         for test in self.table.tests_of(part) {
             let bad = &mut self.bad[*test];
-            bad.remove(bad.partition_point(|other| *other < capacity));
+            bad.remove(bad.partition_point(|other| other.capacity < capacity));
         }
     }
 
@@ -138,24 +150,27 @@ impl<'t> Explanation<'t> {
         let tests = self.table.tests_of(part);
         let mut slow = tests.iter().map(|test| self.logs[*test]).filter(|log| *log < self.floor).collect::<Vec<_>>();
         slow.sort_by(f64::total_cmp);
-        let capacities = [0.1, 0.3, 0.5, 0.7, 0.9].into_iter().filter_map(|share| quantile(&slow, share));
+        let capacities = [0.1, 0.3, 0.5, 0.7, 0.9, 1.0].into_iter().filter_map(|share| quantile(&slow, share));
         let without = tests.iter().map(|test| self.log_density(*test, None)).sum::<f64>();
-        let with = capacities.chain([self.floor]).map(|capacity| {
-            let raised = tests.iter().map(|test| self.log_density(*test, Some(capacity))).sum::<f64>() - without;
+        // Of equally good capacities the last is taken: the highest of the tests.
+        let with = std::iter::once(self.floor).chain(capacities).map(|capacity| {
+            let bad = Some(self.bad(part, capacity));
+            let raised = tests.iter().map(|test| self.log_density(*test, bad)).sum::<f64>() - without;
             (cost(self.table.parts[part]) + raised, capacity)
         });
         with.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NEG_INFINITY, self.floor))
     }
 
     /// The logarithm of the density of a test, with one more bad part of this capacity.
-    fn log_density(&self, test: usize, more: Option<f64>) -> f64 {
+    fn log_density(&self, test: usize, more: Option<Bad>) -> f64 {
         let log = self.logs[test];
         let bad = &self.bad[test];
-        let split = more.map_or(0, |capacity| bad.partition_point(|other| *other < capacity));
+        let split = more.map_or(0, |more| bad.partition_point(|other| other.capacity < more.capacity));
         // The slowest part shows, else the next one, and if none does, the test is like a sound one.
         let (mut density, mut rest) = (0.0, 1.0);
-        for capacity in bad[..split].iter().chain(&more).chain(&bad[split..]) {
-            density += rest * SHOWS * self.density(log - capacity);
+        for Bad { capacity, is_shared } in bad[..split].iter().chain(&more).chain(&bad[split..]) {
+            let distance = log - capacity;
+            density += rest * SHOWS * if *is_shared { self.shared_density(distance) } else { self.density(distance) };
             rest *= 1.0 - SHOWS;
         }
         (density + rest * self.density(log)).ln()
@@ -165,6 +180,17 @@ impl<'t> Explanation<'t> {
     fn density(&self, distance: f64) -> f64 {
         let noise = self.level.noise;
         (1.0 - CHANCE) * STUDENT / noise * (1.0 + (distance / noise).powi(2) / 5.0).powi(-3) + CHANCE / RANGE
+    }
+
+    /// The density of a rate that is this far from the capacity of a part that other tests may use.
+    fn shared_density(&self, distance: f64) -> f64 {
+        let is_within = (-SHARED_RANGE..0.0).contains(&distance);
+        let shared = if is_within { 1.0 / SHARED_RANGE } else { 0.0 };
+        (1.0 - SHARED) * self.density(distance) + SHARED * shared
+    }
+
+    fn bad(&self, part: usize, capacity: f64) -> Bad {
+        Bad { capacity, is_shared: matches!(self.table.parts[part], Part::Uplink(_)) }
     }
 
     /// The logarithm of the probability of the tests and of the chosen parts.

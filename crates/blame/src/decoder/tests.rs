@@ -82,14 +82,35 @@ fn the_slowest_part_decides() {
     assert_eq!(chosen(&explanation), [(Part::Node(0), HALF), (Part::Node(1), quarter)]);
     let faster = number(&table, Part::Node(0));
     let slower = number(&table, Part::Node(1));
-    assert_eq!(explanation.bad[0], [quarter, HALF]);
+    assert_eq!(explanation.bad[0].iter().map(|bad| bad.capacity).collect::<Vec<_>>(), [quarter, HALF]);
     assert!(near(explanation.capacity(faster), HALF), "the test with node 1 says nothing of node 0");
     assert!(near(explanation.capacity(slower), quarter));
     assert_eq!(explanation.alone(faster).len(), 5);
     let both = 0.75 * density(0.0) + 0.25 * 0.75 * density(quarter - HALF) + 0.25 * 0.25 * density(quarter);
     assert!(near(explanation.log_density(0, None), both.ln()));
     let third = 0.75 * density(0.0) + 0.25 * 0.75 * density(quarter + 1.0) + 0.0625 * 0.75 * density(quarter - HALF);
-    assert!(near(explanation.log_density(0, Some(-1.0)), (third + density(quarter) / 64.0).ln()));
+    let more = Bad { capacity: -1.0, is_shared: false };
+    assert!(near(explanation.log_density(0, Some(more)), (third + density(quarter) / 64.0).ln()));
+}
+
+/// Tests across the uplink of leaf 9, with these logarithms, and as many fast ones elsewhere.
+fn across(slow: &[f64]) -> (Table, Vec<f64>) {
+    let test = |a: usize, from, to| [parts(a, a + 50), vec![Part::Uplink(from), Part::Uplink(to)]].concat();
+    let crossing = (0..slow.len()).map(|a| test(a % 3, 9, 7 + a % 2));
+    let others = (0..slow.len()).map(|a| test(10 + a, 7 + a % 2, 8 - a % 2));
+    let table = Table::new(&crossing.chain(others).collect::<Vec<_>>());
+    (table, slow.iter().copied().chain(slow.iter().map(|_| 0.0)).collect())
+}
+
+#[test]
+fn tests_share_an_uplink() {
+    // Alone, two at once, four at once; no other part explains the slower ones.
+    let (table, logs) =
+        across(&[HALF, 2.0 * HALF, 3.0 * HALF, 2.0 * HALF, 3.0 * HALF, HALF, 3.0 * HALF, HALF, 2.0 * HALF]);
+    let explanation = Explanation::new(&table, &logs, LEVEL);
+    let [(Part::Uplink(9), capacity)] = chosen(&explanation)[..] else { panic!("{:?}", chosen(&explanation)) };
+    assert!(near(capacity, HALF), "the most that a test has");
+    assert!(near(explanation.capacity(number(&table, Part::Uplink(9))), 2.0 * HALF), "the middle of its tests");
 }
 
 #[test]
