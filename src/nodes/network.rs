@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
-use cluster::{BetweenNodes, ClusterRun, Fate, NodeTest, TogetherRun};
+use cluster::{BetweenNodes, ClusterRun, Fate, Loss, NodeTest, TogetherRun};
 use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
 
 /// What the tests of a run show; none if it has no tests.
@@ -12,9 +12,10 @@ pub(super) fn network(run: &ClusterRun) -> Option<NetworkReport> {
     let verdict = run.between.verdict(&run.network, &runs).ok().filter(|_| !run.between.tests.is_empty())?;
     let words = Words { run, verdict: &verdict };
     let bad = verdict.bad().into_iter().map(|(part, fault)| words.fault(part, fault));
+    let losses = run.between.losses().into_iter().map(|loss| words.loss(&loss));
     let common = verdict.common.iter().map(|common| words.common(common));
     Some(NetworkReport {
-        parts: bad.chain(common).chain(words.doubts()).collect(),
+        parts: bad.chain(losses).chain(common).chain(words.doubts()).collect(),
         references: verdict.references.iter().map(|rate| rate.map(whole)).collect(),
         noise: verdict.noise,
         unseen_loss: verdict.unseen_loss,
@@ -80,6 +81,18 @@ impl Words<'_> {
         });
         let percent = 100.0 * fault.capacity;
         format!("{does} at {percent:.0} %{}{}", rails.unwrap_or_default(), rates.unwrap_or_default())
+    }
+
+    /// A node at which packets are lost.
+    fn loss(&self, loss: &Loss) -> NetworkPart {
+        let [share, of_all] = [loss.share, loss.of_all].map(|share| 100.0 * share);
+        let text = match loss.direction {
+            Direction::Sends => format!("sends {share:.1} % of its packets again, and all nodes {of_all:.1} %"),
+            Direction::Receives => {
+                format!("{share:.1} % of the packets to it are sent again, and {of_all:.1} % to all nodes")
+            }
+        };
+        NetworkPart { evidence: loss.tests.clone(), ..self.part(Part::Node(loss.node), "bad", text) }
     }
 
     /// A rail that is slow on all nodes. Without an expected rate, others are faster.

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use blame::{Fleet, InputError, Node, Outcome, Pair, PairTest, Purpose, Verdict, decide};
 
+use super::losses::{Loss, Packets, losses};
+
 /// The tests of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BetweenNodes {
@@ -16,7 +18,8 @@ pub struct BetweenNodes {
 }
 
 /// A test of two nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NodeTest {
     /// Numbers of the nodes.
     pub pair: Pair,
@@ -26,6 +29,8 @@ pub struct NodeTest {
     pub rates: Vec<[Option<u64>; 2]>,
     /// Bus bandwidth of an all_reduce in bytes per second.
     pub busbw: Option<u64>,
+    /// What each of the nodes sent.
+    pub packets: [Option<Packets>; 2],
     /// Why it failed.
     pub failure: Option<String>,
 }
@@ -70,6 +75,13 @@ impl BetweenNodes {
         let tested = |node| self.tests.iter().any(|test| test.pair.0 == node || test.pair.1 == node);
         let present: Vec<_> = runs.iter().enumerate().map(|(node, runs)| *runs && tested(node)).collect();
         decide(&network.fleet(&present), &self.tests.iter().map(NodeTest::as_pair_test).collect::<Vec<_>>())
+    }
+}
+
+impl BetweenNodes {
+    /// The nodes at which packets are lost.
+    pub fn losses(&self) -> Vec<Loss> {
+        losses(&self.tests)
     }
 }
 

@@ -11,6 +11,7 @@ use super::ClusterError;
 use super::between::{BetweenNodes, Network, NodeTest, TogetherRun};
 use super::failed_test;
 use super::limits::{END_TIME, RunLimits};
+use super::losses::Packets;
 use super::orders::{self, Order, TestKind};
 use super::run::{Fate, Gathering};
 
@@ -273,5 +274,9 @@ fn node_test(pair: Pair, is_survey: bool, names: [&str; 2], answers: [Option<&Te
     let rail = |rail: usize| [to, from].map(|received| received.get(rail).copied().flatten().and_then(whole));
     let busbw = answers[0].and_then(|answer| whole(answer.busbw_bytes_per_second.copied()?));
     let failure = failed_test::failure(&[(names[0], answers[0]), (names[1], answers[1])]);
-    NodeTest { pair, is_survey, rates: (0..from.len().max(to.len())).map(rail).collect(), busbw, failure }
+    let packets = answers.map(|answer| {
+        let packets = answer?.packets.value()?;
+        Some(Packets { sent: packets.sent.copied()?, again: packets.again.copied()? })
+    });
+    NodeTest { pair, is_survey, rates: (0..from.len().max(to.len())).map(rail).collect(), busbw, packets, failure }
 }

@@ -9,7 +9,7 @@ An order is one of
 and what comes back is a part of kind
     ready   id, backend, ranks, addresses, port: this node takes tests; again after its ranks have started anew, as they do
             after each test that failed
-    test    test, seconds, failed; received (bytes per second, by local rank), busbw_bytes_per_second, wrong
+    test    test, seconds, packets {sent, again}, failed; received (bytes per second, by local rank), busbw_bytes_per_second, wrong
 """
 import json
 import os
@@ -20,6 +20,7 @@ from ncclcheck_probe.driver import driver_body
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
 from ncclcheck_probe.supervise import RankProcess
 from ncclcheck_probe.task import Skipped, StepFailed, failure
+from ncclcheck_probe.traffic import traffic_now, traffic_since
 from ncclcheck_probe.world import logging_variables
 
 LONGEST_ORDER = 1 << 20  # bytes
@@ -97,6 +98,7 @@ class Team:
     def begin(self, test):
         """Gives the ranks a test. Those that the other node has no peer for stay out of it."""
         self.test, self.answers, self.started = test, {}, time.monotonic()
+        self.traffic = traffic_now()
         for local in range(test["local"]):
             rank = self.ranks[local]
             rank.rank, rank.number, rank.phase = test["rank"] + local, 0, "start"
@@ -156,7 +158,8 @@ class Team:
             self.close_test({"failed": body})
 
     def close_test(self, body):
-        self.report.part(dict(body, kind="test", test=self.test["test"], seconds=time.monotonic() - self.started))
+        self.report.part(dict(body, kind="test", test=self.test["test"], seconds=time.monotonic() - self.started,
+                              packets=traffic_since(self.traffic)))
         self.test = None
 
     def close(self):

@@ -28,6 +28,14 @@ objects! {
         /// Number of wrong elements on all ranks.
         pub wrong: Field<usize>,
         pub failed: Field<TestFailure>,
+        pub packets: Field<SentPackets>,
+    }
+
+    /// Packets that a node sent in a test.
+    pub struct SentPackets {
+        pub sent: Field<u64>,
+        /// Those of them that it sent again.
+        pub again: Field<u64>,
     }
 
     /// Why a test failed on a node.
