@@ -13,11 +13,10 @@ use model::{Environment, cause, open_named, printable};
 use probe::ProbePlan;
 use probe::recording::Recording;
 use probe::wire::between_nodes::BETWEEN_NODES;
-use report::Format;
 
 use super::args::cluster::ClusterArgs;
 use super::interrupt::on_interrupt;
-use super::output::Outputs;
+use super::output::{CLUSTER_FORMATS, Outputs};
 use super::output_file::OutputFile;
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
@@ -34,8 +33,9 @@ const NODE: &str = "{node}";
 /// Probes all nodes of a job, or reads the record of such a run, and names the nodes that differ.
 pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
-    let targets = super::plan::outputs(&asked.output, &super::plan::named(&[Format::Human, Format::Json]))?;
+    let targets = super::plan::outputs(&asked.output, &super::plan::named(CLUSTER_FORMATS))?;
     let mut outputs = Outputs::open(&targets, None)?;
+    let exclude = asked.exclude.as_deref().map(OutputFile::create).transpose()?;
     let mut run = match &*asked.from {
         [] => run(asked, environment)?,
         [record] => wrong(record, ClusterRun::read(&text(record, "--from")?))?,
@@ -49,6 +49,10 @@ pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<
     let check = Check::new(&rulebook).fail_on(asked.fail_on.fail_on);
     let report = nodes::judge(&run, &check, fail_on);
     let style = super::plan::style(&asked.output.look, environment);
+    if let Some(mut file) = exclude {
+        file.write(|out| writeln!(out, "{}", report.excluded()))?;
+        file.keep()?;
+    }
     outputs.cluster(&report, &style)?;
     outputs.finish(&style)?;
     Ok(asked.incomplete.status(report.outcome()))

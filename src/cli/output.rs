@@ -63,6 +63,9 @@ enum Sink {
     File(OutputFile),
 }
 
+/// The formats of a report on the nodes of a job.
+pub(super) const CLUSTER_FORMATS: &[Format] = &[Format::Human, Format::Json, Format::Html, Format::Prometheus];
+
 impl Outputs {
     /// Opens all outputs before the work begins, so that a missing folder is reported at once.
     pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
@@ -114,10 +117,12 @@ impl Outputs {
         self.each(style, |format, style, out| explanation.write(format, style, out))
     }
 
-    /// Writes the report on the nodes of a job to each output, which are of the formats human and JSON.
+    /// Writes the report on the nodes of a job to each output, which are of the formats of [`CLUSTER_FORMATS`].
     pub(super) fn cluster(&mut self, report: &ClusterReport, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| match format {
             Format::Json => report.write_json(out),
+            Format::Html => report.write_html(out),
+            Format::Prometheus => report.write_metrics(out),
             _ => report.write_human(style, out),
         })
     }

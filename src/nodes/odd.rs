@@ -24,19 +24,13 @@ pub(super) fn nodes(
         reasons.extend(findings.iter().filter_map(|one| Some((one.severity, of_finding(name, one, judged)?))));
         reasons.retain(|(severity, _)| makes_odd(*severity));
         reasons.sort_by_key(|(severity, _)| Reverse(*severity));
-        let worst = reasons.first()?.0;
-        Some((
-            worst,
-            OddNode {
-                kind: "node",
-                name: name.clone(),
-                reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
-            },
-        ))
+        let severity = reasons.first()?.0;
+        let reasons = reasons.into_iter().map(|(_, reason)| reason).collect();
+        Some(OddNode { kind: "node", name: name.clone(), severity, reasons })
     };
     let mut odd: Vec<_> = nodes.iter().filter_map(of_node).collect();
-    odd.sort_by_key(|(severity, _)| Reverse(*severity));
-    odd.into_iter().map(|(_, node)| node).collect()
+    odd.sort_by_key(|node| Reverse(node.severity));
+    odd
 }
 
 /// Adds the slow parts of the network in front: nodes, uplinks and links.
@@ -44,14 +38,10 @@ pub(super) fn add_slow(odd: &mut Vec<OddNode>, network: Option<&NetworkReport>) 
     let slow = network.iter().flat_map(|network| &network.parts).filter(|part| part.state == "bad").rev();
     for part in slow {
         let name = part.title();
-        match odd.iter().position(|node| node.name == name) {
-            Some(place) => {
-                let mut node = odd.remove(place);
-                node.reasons.insert(0, part.text.clone());
-                odd.insert(0, node);
-            }
-            None => odd.insert(0, OddNode { kind: part.kind, name, reasons: vec![part.text.clone()] }),
-        }
+        let known = odd.iter().position(|node| node.name == name).map(|place| odd.remove(place));
+        let mut reasons = vec![part.text.clone()];
+        reasons.extend(known.into_iter().flat_map(|node| node.reasons));
+        odd.insert(0, OddNode { kind: part.kind, name, severity: Severity::Error, reasons });
     }
 }
 

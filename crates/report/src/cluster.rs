@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::network::NetworkReport;
-use super::{Style, human, json};
+use super::{Style, html, human, json, prometheus};
 use judge::Verdict;
 use model::{Owner, Severity};
 
@@ -64,6 +64,8 @@ pub struct OddNode {
     pub kind: &'static str,
     /// Name of the node, `uplink of SWITCH`, `link NODE - NODE`, or `all nodes`.
     pub name: String,
+    /// Severity of the worst reason.
+    pub severity: Severity,
     /// In what it differs, the worst first.
     pub reasons: Vec<String>,
 }
@@ -154,6 +156,22 @@ impl ClusterReport {
     /// Writes the report for people.
     pub fn write_human(&self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         human::cluster::write(self, style, out)
+    }
+
+    /// Writes the report as an HTML page.
+    pub fn write_html(&self, out: &mut dyn Write) -> io::Result<()> {
+        html::write_cluster(self, out)
+    }
+
+    /// Writes metrics in Prometheus' text format.
+    pub fn write_metrics(&self, out: &mut dyn Write) -> io::Result<()> {
+        prometheus::write_cluster(self, out)
+    }
+
+    /// Names of the nodes on which a job should not run, comma-separated.
+    pub fn excluded(&self) -> String {
+        let is_excluded = |odd: &&OddNode| odd.kind == "node" && odd.severity == Severity::Error;
+        self.odd.iter().filter(is_excluded).map(|odd| odd.name.as_str()).collect::<Vec<_>>().join(",")
     }
 
     /// Writes the report as JSON on one line.

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Style;
+use super::cluster::{ClusterReport, OddNode};
 use super::collected::Collection;
 use super::survey::Survey;
 use image::reference::untagged;
@@ -17,6 +18,32 @@ const RESULTS: [&str; 4] = ["pass", "incomplete", "fail", "error"];
 pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> io::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     out.write_all(text(&collection.survey, now.as_secs()).as_bytes())
+}
+
+/// Metrics of the nodes of a job.
+pub(super) fn write_cluster(report: &ClusterReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::new();
+    head("ncclcheck_cluster_verdict", "The verdict on the nodes of a job, in the label.", &mut text);
+    let _ = writeln!(text, "ncclcheck_cluster_verdict{{verdict=\"{}\"}} 1", report.outcome().name());
+    head("ncclcheck_cluster_nodes", "Number of nodes by the end of their program.", &mut text);
+    for end in ["ended", "failed", "absent"] {
+        let count = report.nodes.iter().filter(|node| node.end == end).count();
+        let _ = writeln!(text, "ncclcheck_cluster_nodes{{end=\"{end}\"}} {count}");
+    }
+    head("ncclcheck_cluster_odd", "A node that differs from most, or a part of the network that is slow.", &mut text);
+    for odd in &report.odd {
+        let OddNode { kind, name, severity, .. } = odd;
+        let labels = format!("kind=\"{kind}\",name=\"{}\",severity=\"{}\"", escaped(name), severity.name());
+        let _ = writeln!(text, "ncclcheck_cluster_odd{{{labels}}} 1");
+    }
+    if let Some(network) = &report.network {
+        let name = "ncclcheck_cluster_rail_bytes_per_second";
+        head(name, "What a rail carries in one direction between sound nodes.", &mut text);
+        for (rail, rate) in network.references.iter().enumerate() {
+            let _ = rate.map(|rate| writeln!(text, "{name}{{rail=\"{rail}\"}} {rate}"));
+        }
+    }
+    out.write_all(text.as_bytes())
 }
 
 fn text(survey: &Survey, now: u64) -> String {

@@ -43,7 +43,7 @@ fn steps() -> String {
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&["nodes", "launch", "from", "record", "format", "output"]),
-    mut_arg("format", |arg| arg.help("Output format: human or json (repeatable)")),
+    mut_arg("format", |arg| arg.help("Output format: human, json, html or prometheus (repeatable)")),
     after_help = sections(&[EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&steps(), EXIT, EXAMPLES]),
 )]
@@ -93,6 +93,11 @@ pub(in super::super) struct ClusterArgs {
     /// Record what came from the nodes in FILE
     #[arg(long, value_name = "FILE", help_heading = "Steps")]
     pub(in crate::cli) record: Option<PathBuf>,
+    /// Write the nodes on which no job should run to FILE, as `sbatch --exclude` takes them
+    ///
+    /// They did not come to the end, are slow, or differ from most in what makes a job fail.
+    #[arg(long, value_name = "FILE", help_heading = "Steps")]
+    pub(in crate::cli) exclude: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) fail_on: FailOnArg,
     #[command(flatten)]

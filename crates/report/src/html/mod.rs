@@ -5,6 +5,7 @@
 //! reference, as an address that begins with `https://` or `http://`.
 
 mod bandwidth;
+mod cluster;
 mod findings;
 mod layers;
 mod loader;
@@ -20,6 +21,7 @@ use std::io::{self, Write};
 
 use maud::{Markup, html};
 
+use super::cluster::ClusterReport;
 use super::collected::{Collected, Collection, ImagePage};
 use super::plain_text::clean;
 use super::{Report, Style};
@@ -40,6 +42,11 @@ pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> 
     let survey = &collection.survey;
     let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));
     page::write(&title, &many::body(survey), out)
+}
+
+/// The page on the nodes of a job.
+pub(super) fn write_cluster(report: &ClusterReport, out: &mut dyn Write) -> io::Result<()> {
+    page::write("ncclcheck cluster", &cluster::body(report), out)
 }
 
 /// The page on one image.

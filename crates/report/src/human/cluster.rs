@@ -44,7 +44,7 @@ pub(crate) fn write(report: &ClusterReport, style: &Style, out: &mut dyn Write) 
 }
 
 /// Which nodes differ from most, or that none does.
-fn headline(report: &ClusterReport) -> String {
+pub(crate) fn headline(report: &ClusterReport) -> String {
     let nodes = counted(report.nodes.len(), "node", "nodes");
     let described = |(node, reason): (&str, &str)| format!("{node}: {}", reason.lines().next().unwrap_or_default());
     let odd = report.odd.iter().filter_map(|odd| Some((odd.name.as_str(), odd.reasons.first()?.as_str())));

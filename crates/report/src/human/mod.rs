@@ -1,7 +1,7 @@
 //! The report for people: the verdict, the overview, the judgements and the counts, in this order, so that the first
 //! and the last line say the most.
 
-pub(super) mod cluster;
+pub(crate) mod cluster;
 mod doctor;
 mod facts;
 mod findings;
