@@ -34,7 +34,7 @@ const NODE: &str = "{node}";
 pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
     let targets = super::plan::outputs(&asked.output, &super::plan::named(CLUSTER_FORMATS))?;
-    let mut outputs = Outputs::open(&targets, None)?;
+    let outputs = Outputs::open(&targets, None)?;
     let exclude = asked.exclude.as_deref().map(OutputFile::create).transpose()?;
     let mut run = match &*asked.from {
         [] => run(asked, environment)?,
@@ -54,7 +54,6 @@ pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<
         file.keep()?;
     }
     outputs.cluster(&report, &style)?;
-    outputs.finish(&style)?;
     Ok(asked.incomplete.status(report.outcome()))
 }
 

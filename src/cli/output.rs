@@ -117,14 +117,15 @@ impl Outputs {
         self.each(style, |format, style, out| explanation.write(format, style, out))
     }
 
-    /// Writes the report on the nodes of a job to each output, which are of the formats of [`CLUSTER_FORMATS`].
-    pub(super) fn cluster(&mut self, report: &ClusterReport, style: &Style) -> Result<(), CliError> {
+    /// Writes the report on the nodes of a job to each output, which are of the formats of [`CLUSTER_FORMATS`]. No image follows.
+    pub(super) fn cluster(mut self, report: &ClusterReport, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| match format {
             Format::Json => report.write_json(out),
             Format::Html => report.write_html(out),
             Format::Prometheus => report.write_metrics(out),
             _ => report.write_human(style, out),
-        })
+        })?;
+        self.open.iter_mut().try_for_each(OpenOutput::keep)
     }
 
     fn each(

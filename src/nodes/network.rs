@@ -180,6 +180,6 @@ fn together(run: &TogetherRun, between: &BetweenNodes, verdict: &Verdict) -> Net
 
 /// A rate in whole bytes per second.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates were whole numbers")]
-const fn whole(rate: f64) -> u64 {
-    rate as u64
+fn whole(rate: f64) -> u64 {
+    rate.round() as u64
 }

@@ -1,4 +1,4 @@
-use cluster::NodeRun;
+use cluster::{BetweenNodes, Network, NodeRun, NodeTest, Packets, TogetherRun};
 use judge::Rulebook;
 use report::Style;
 
@@ -15,10 +15,13 @@ fn judged(nodes: Vec<NodeRun>) -> (ClusterReport, String) {
 }
 
 fn judged_for(nodes: Vec<NodeRun>, fail_on: FailOn) -> (ClusterReport, String) {
+    judged_run(&ClusterRun { nodes, ..ClusterRun::default() }, fail_on)
+}
+
+fn judged_run(run: &ClusterRun, fail_on: FailOn) -> (ClusterReport, String) {
     let rulebook = Rulebook::builtin(crate::shipped()).unwrap();
     let rulebook = rulebook.only(judge::rules::Rule::is_of_probe);
-    let run = ClusterRun { nodes, ..ClusterRun::default() };
-    let report = judge(&run, &Check::new(&rulebook).fail_on(Some(fail_on)), fail_on);
+    let report = judge(run, &Check::new(&rulebook).fail_on(Some(fail_on)), fail_on);
     let mut text = Vec::new();
     report.write_human(&Style { color: false, width: 80, verbose: false, brief: false }, &mut text).unwrap();
     (report, String::from_utf8(text).unwrap())
@@ -86,4 +89,80 @@ fn a_run_in_which_no_node_ends_blames_none() {
     assert_eq!((report.outcome(), report.odd.len()), (Verdict::Fail, 0));
     assert_eq!(first_line(&text), "FAIL  2 nodes; none came to its end");
     assert_eq!(judged_for(vec![absent("a")], FailOn::Never).0.outcome(), Verdict::Pass);
+}
+
+/// A round robin of these nodes on two rails of 48 MB/s. `tested` changes a test, whose nodes are the first and the second.
+fn tested(nodes: usize, change: impl Fn(&mut NodeTest)) -> ClusterRun {
+    let pairs = (0..nodes).flat_map(|a| (a + 1..nodes).map(move |b| (a, b)));
+    let packets = Some(Packets { sent: 1000, again: 0 });
+    let test = |pair| {
+        let mut test = NodeTest {
+            pair,
+            is_survey: true,
+            rates: vec![[Some(48_000_000); 2]; 2],
+            busbw: Some(40_000_000),
+            packets: [packets; 2],
+            failure: None,
+        };
+        change(&mut test);
+        test
+    };
+    let between = BetweenNodes { tests: pairs.map(test).collect(), ..BetweenNodes::default() };
+    let nodes = (0..nodes).map(|number| node(&format!("n{number}"), "both-healthy")).collect();
+    ClusterRun { nodes, between, ..ClusterRun::default() }
+}
+
+/// The node sends half on its second rail.
+fn sends_half(slow: usize) -> impl Fn(&mut NodeTest) {
+    move |test| {
+        for (way, node) in [test.pair.0, test.pair.1].into_iter().enumerate() {
+            if node == slow {
+                test.rates[1][way] = Some(24_000_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_rail_is_named_with_its_direction() {
+    let mut run = tested(6, sends_half(4));
+    let busbw = vec![(1 << 20, 20_000_000), (64 << 20, 38_000_000)];
+    run.between.together = vec![TogetherRun { nodes: vec![0, 1, 2, 3, 5], busbw, ..TogetherRun::default() }];
+    let (report, text) = judged_run(&run, FailOn::Error);
+    assert_eq!((report.outcome(), report.excluded().as_str()), (Verdict::Fail, "n4"));
+    insta::assert_snapshot!(text);
+    let mut page = Vec::new();
+    report.write_html(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("<td class=\"h4\">50</td>") && page.contains("sends at 50 % on rail 1"), "{page}");
+}
+
+#[test]
+fn a_node_that_loses_packets_is_named_though_its_rate_is_sound() {
+    let run = tested(5, |test| {
+        if test.pair.1 == 2 {
+            test.packets[0] = Some(Packets { sent: 1000, again: 12 });
+        } else if test.pair.0 == 2 {
+            test.packets[1] = Some(Packets { sent: 1000, again: 12 });
+        }
+    });
+    let (report, text) = judged_run(&run, FailOn::Error);
+    let expected =
+        "FAIL  5 nodes; the odd node is n2: 1.2 % of the packets to it are sent again, and 0.0 % to all nodes";
+    assert_eq!((report.outcome(), first_line(&text)), (Verdict::Fail, expected));
+}
+
+#[test]
+fn which_of_two_nodes_is_slow_needs_a_rate_to_expect() {
+    let (report, text) = judged_run(&tested(2, sends_half(1)), FailOn::Error);
+    assert_eq!((report.outcome(), report.odd.len()), (Verdict::Incomplete, 0), "{text}");
+    assert!(first_line(&text).contains("all nodes are undecided: no clear majority is equally fast"), "{text}");
+    let slow = |test: &mut NodeTest| test.rates = vec![[Some(24_000_000); 2]; 2];
+    let network = Network { expected: Some(48_000_000), ..Network::default() };
+    let (report, text) = judged_run(&ClusterRun { network, ..tested(4, slow) }, FailOn::Error);
+    assert_eq!((report.outcome(), report.excluded().as_str()), (Verdict::Fail, ""), "{text}");
+    assert!(
+        first_line(&text).contains("nodes; rail 0 carries 24.0 MB/s on all nodes, and 48.0 MB/s was expected"),
+        "{text}"
+    );
 }

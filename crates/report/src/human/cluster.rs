@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use super::judgements::{COLUMN, fix};
 use super::page::{self, Page, label};
 use super::{Style, colour, last_word, network};
-use crate::cluster::{ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup};
+use crate::cluster::{ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup, OddNode};
 use crate::fix_text::one_line;
 use crate::network::NetworkPart;
 use model::{Severity, counted};
@@ -46,9 +46,12 @@ pub(crate) fn write(report: &ClusterReport, style: &Style, out: &mut dyn Write) 
 /// Which nodes differ from most, or that none does.
 pub(crate) fn headline(report: &ClusterReport) -> String {
     let nodes = counted(report.nodes.len(), "node", "nodes");
-    let described = |(node, reason): (&str, &str)| format!("{node}: {}", reason.lines().next().unwrap_or_default());
-    let odd = report.odd.iter().filter_map(|odd| Some((odd.name.as_str(), odd.reasons.first()?.as_str())));
-    let named: Vec<_> = odd.take(DESCRIBED).map(described).collect();
+    let described = |odd: &OddNode| {
+        let reason = odd.reasons.first().and_then(|reason| reason.lines().next()).unwrap_or_default();
+        if odd.kind == "all" { reason.to_owned() } else { format!("{}: {reason}", odd.name) }
+    };
+    let named: Vec<_> = report.odd.iter().take(DESCRIBED).map(described).collect();
+    let is_of_all = report.odd.iter().all(|odd| odd.kind == "all");
     let is_node = report.odd.iter().all(|odd| odd.kind == "node");
     let [one, many] = if is_node { ["odd node", "odd nodes"] } else { ["slow part", "odd nodes or slow parts"] };
     let undecided = report.network.iter().flat_map(|network| &network.parts).find(|part| part.state == "undecided");
@@ -61,6 +64,7 @@ pub(crate) fn headline(report: &ClusterReport) -> String {
             || "no odd node".to_owned(),
             |part| format!("no odd node, but {} undecided: {}", is_or_are(part), part.text),
         ),
+        _ if is_of_all => named.join("; "),
         1 => format!("the {one} is {}", named.join("")),
         count if count > DESCRIBED => format!("{count} {many}: {}; and {} more", named.join("; "), count - DESCRIBED),
         count => format!("{count} {many}: {}", named.join("; ")),
