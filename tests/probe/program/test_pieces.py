@@ -85,8 +85,6 @@ class Pieces(unittest.TestCase):
         """Even if the exception of the other rank arrives first."""
         lost, died, done = ({"how": "exception"}, {"how": "signal"}, None)
         ranks = [types.SimpleNamespace(failed=failed) for failed in (done, lost, died)]
-        supervisor = types.SimpleNamespace(ranks=ranks, first_failed=ranks[1])
-        culprit = module("supervise").Supervisor.culprit
-        self.assertIs(culprit(supervisor), ranks[2])
-        supervisor.ranks = ranks[:2]
-        self.assertIs(culprit(supervisor), ranks[1])
+        culprit = module("supervise").culprit
+        self.assertIs(culprit(ranks, ranks[1]), ranks[2])
+        self.assertIs(culprit(ranks[:2], ranks[1]), ranks[1])

@@ -55,6 +55,19 @@ class RankProcess:
                 "error": self.failed and self.failed["message"]}
 
 
+def culprit(ranks, first_failed):
+    """The rank whose process died, else the first to fail. An exception in another rank may only report the lost
+    connection to the dead one, and may arrive earlier."""
+    died = [rank for rank in ranks if rank.failed and rank.failed["how"] != "exception"]
+    return died[0] if died else first_failed
+
+
+def blaming(rank, ranks):
+    """The body of a failure of `ranks` that this one caused."""
+    return dict(rank.failed, message="rank %d: %s" % (rank.rank, rank.failed["message"]), rank=rank.rank,
+                ranks=[other.state() for other in ranks], stderr=list(rank.child.tail))
+
+
 class Hang(Exception):
     """The ranks make no progress."""
 
@@ -143,18 +156,9 @@ class Supervisor:
         return False
 
     def failed_body(self):
-        rank = self.culprit()
+        rank = culprit(self.ranks, self.first_failed)
         stacks = stacks_of([other.child for other in self.ranks if other is not rank])
-        body = dict(rank.failed, rank=rank.rank, stacks=stacks, ranks=[other.state() for other in self.ranks],
-                    stderr=list(rank.child.tail))
-        body["message"] = "rank %d: %s" % (rank.rank, body["message"])
-        return body
-
-    def culprit(self):
-        """The rank whose process died, else the first to fail. An exception in another rank may only report the lost
-        connection to the dead one, and may arrive earlier."""
-        died = [rank for rank in self.ranks if rank.failed and rank.failed["how"] != "exception"]
-        return died[0] if died else self.first_failed
+        return dict(blaming(rank, self.ranks), stacks=stacks)
 
     def hang_body(self, why):
         stacks = stacks_of([rank.child for rank in self.ranks])
