@@ -44,8 +44,12 @@ class Runner:
         orders = self.orders if step == ORDERED else None
         arguments = dict(self.plan, deadline=self.plan["deadlines"][step], program=self.program_fd,
                          id=orders and orders.id)
-        return Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]), gate=gate,
-                     orders=orders and orders.far)
+        try:
+            return Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]), gate=gate,
+                         orders=orders and orders.far)
+        finally:
+            if orders and orders.far is not None:
+                orders.hand_over()
 
     def run(self, step):
         deadline = self.plan["deadlines"][step]
