@@ -1,15 +1,16 @@
-"""Step between-nodes: takes part in tests with other nodes, as orders ask. `ncclcheck cluster` gives them.
+"""Step between-nodes: takes part in tests with other nodes, as `ncclcheck cluster` orders.
 
 An order is one of
-    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   a test of kind `pair` or `together`: this node has
-        `local` of its `size` ranks, from `rank` on; rank 0 is at one of the addresses and this port
+    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair` or `together`:
+        `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the addresses
     {"stop": NUMBER}      gives up the test of this number
     {"renew": VARIABLES}  starts the ranks anew, with these variables
     {"end": true}         ends the step
-and what comes back is a part of kind
-    ready   id, backend, ranks, addresses, port: this node takes tests; again after its ranks have started anew, as they do
-            after each test that failed
-    test    test, seconds, packets {sent, again}, failed; received (bytes per second, by local rank), busbw_bytes_per_second, wrong
+and an answer is a part of kind
+    ready   id, backend, ranks, addresses, port: this node takes tests. It comes again when the ranks have started anew,
+            which they also do after each test that failed
+    test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
+            busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node. What was not measured is null
 """
 import json
 import os
@@ -18,7 +19,7 @@ import time
 from ncclcheck_probe.child import Channel, Child, watch
 from ncclcheck_probe.driver import driver_body
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
-from ncclcheck_probe.supervise import RankProcess
+from ncclcheck_probe.supervise import OTHERS_GRACE, RankProcess, blaming, culprit
 from ncclcheck_probe.task import Skipped, StepFailed, failure
 from ncclcheck_probe.traffic import traffic_now, traffic_since
 from ncclcheck_probe.world import logging_variables
@@ -34,6 +35,7 @@ def probe_between_nodes(arguments, report):
     while not node.is_over:
         team = Team(node)
         try:
+            team.start()
             node.serve(team)
         finally:
             team.close()
@@ -41,14 +43,14 @@ def probe_between_nodes(arguments, report):
 
 
 class Node:
-    """This node: its orders, and what its ranks are."""
+    """This node: its orders, and how its ranks start."""
 
     def __init__(self, arguments, report):
         self.arguments, self.report = arguments, report
         self.orders = Channel(arguments["orders"], LONGEST_ORDER)
         devices = driver_body()["devices"]
         self.backend, self.count = ("nccl", devices) if devices else ("gloo", 1)
-        self.env = {}
+        self.env = dict(os.environ)
         self.tests, self.is_over = 0, False
 
     def serve(self, team):
@@ -56,8 +58,12 @@ class Node:
         for message in watch([rank.child for rank in team.ranks]):
             if message:
                 team.take(message)
+            else:
+                team.judge(time.monotonic())
             for order in map(json.loads, self.orders.lines()):
                 self.follow(order, team)
+            # Without its starter the step would never get another order.
+            self.is_over = self.is_over or not self.orders.open
             if self.is_over or team.is_spent:
                 return
 
@@ -68,42 +74,50 @@ class Node:
         elif "stop" in order:
             team.stop(order["stop"])
         elif "renew" in order:
-            self.env, team.is_spent = order["renew"], True
+            self.env, team.is_spent = dict(os.environ, **order["renew"]), True
         else:
             self.is_over = True
 
 
 class Team:
-    """The ranks of this node."""
+    """The ranks of this node, from their start to the first test that fails. In a test their numbers are those of the
+    test, before it the local ones."""
 
     def __init__(self, node):
         self.node, self.report = node, node.report
         self.test, self.is_spent = None, False
         self.answers, self.ports = {}, {}
         self.ranks, self.rank_of, self.order_fds = [], {}, []
-        env = dict(os.environ, **logging_variables("INIT,NET"))
-        env.update(node.env, LOCAL_WORLD_SIZE=str(node.count), OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"))
-        for local in range(node.count):
+        self.first_failed = self.until = None
+
+    def start(self):
+        env = dict(self.node.env, LOCAL_WORLD_SIZE=str(self.node.count), **logging_variables("INIT,NET"))
+        env.setdefault("OMP_NUM_THREADS", "1")
+        for local in range(self.node.count):
             far, near = os.pipe()
+            self.order_fds.append(near)
             try:
-                child = Child(node.arguments["program"], "lasting-rank", {"backend": node.backend},
-                              dict(env, LOCAL_RANK=str(local)), leads_group=False, with_log=True, name="rank %d" % local,
-                              orders=far)
+                child = Child(self.node.arguments["program"], "lasting-rank", {"backend": self.node.backend},
+                              dict(env, LOCAL_RANK=str(local)), leads_group=False, with_log=True,
+                              name="rank %d" % local, orders=far)
             finally:
                 os.close(far)
-            self.order_fds.append(near)
             self.ranks.append(RankProcess(child, local))
             self.rank_of[child] = self.ranks[-1]
 
+    def in_test(self):
+        """The ranks that take part: those that the other nodes have no peer for stay out of it."""
+        return self.ranks[:self.test["local"]] if self.test else self.ranks
+
     def begin(self, test):
-        """Gives the ranks a test. Those that the other node has no peer for stay out of it."""
         self.test, self.answers, self.started = test, {}, time.monotonic()
         self.traffic = traffic_now()
-        for local in range(test["local"]):
-            rank = self.ranks[local]
+        for local, rank in enumerate(self.in_test()):
             rank.rank, rank.number, rank.phase = test["rank"] + local, 0, "start"
-            order = json.dumps(dict(test, rank=rank.rank)).encode("ascii") + b"\n"
-            os.write(self.order_fds[local], order)
+            try:
+                os.write(self.order_fds[local], json.dumps(dict(test, rank=rank.rank)).encode("ascii") + b"\n")
+            except BrokenPipeError:
+                pass  # it has died, which its next message says
 
     def take(self, message):
         rank = self.rank_of[message.child]
@@ -111,14 +125,14 @@ class Team:
             rank.log(message.line, self.report)
         elif message.channel == "end":
             rank.end()
-            self.fail(rank)
+            self.first_failed = self.first_failed or rank
         else:
             (kind, body), = json.loads(message.line).items()
             if kind == "phase":
                 rank.number, rank.phase = body["number"], body["name"]
             elif kind == "failed":
                 rank.failed = body
-                self.fail(rank)
+                self.first_failed = self.first_failed or rank
             elif kind == "part" and body["kind"] == "ready":
                 self.ready(rank, body["port"])
             elif kind == "part" and body["kind"] == "answer":
@@ -130,36 +144,45 @@ class Team:
         self.ports[rank] = port
         if len(self.ports) == len(self.ranks):
             self.report.part({"kind": "ready", "id": self.node.arguments["id"], "backend": self.node.backend,
-                              "ranks": len(self.ranks), "addresses": addresses(), "port": self.ports[self.ranks[0]]})
+                              "ranks": len(self.ranks), "addresses": addresses(self.node.env),
+                              "port": self.ports[self.ranks[0]]})
 
     def answer(self, rank, body):
         self.answers[rank] = body
-        if len(self.answers) == self.test["local"]:
-            answers = [self.answers[rank] for rank in self.ranks[:self.test["local"]]]
-            self.close_test({"received": [answer.get("received") for answer in answers], "failed": None,
-                             "busbw_bytes_per_second": answers[0].get("busbw"), "wrong": answers[0].get("wrong")})
+        if len(self.answers) == len(self.in_test()):
+            answers = [self.answers[rank] for rank in self.in_test()]
+            self.close_test(received=[answer.get("received") for answer in answers],
+                            busbw_bytes_per_second=answers[0].get("busbw"), wrong=answers[0].get("wrong"),
+                            left_out=answers[0].get("left_out", []))
 
-    def fail(self, rank):
-        """A rank has failed. Outside of a test that is the end of the step."""
-        body = dict(rank.failed, rank=rank.rank, ranks=[other.state() for other in self.ranks],
-                    stderr=list(rank.child.tail))
-        body["message"] = "rank %d: %s" % (rank.rank, body["message"])
-        if self.test is None:
-            raise StepFailed(body)
-        self.fail_test(body)
+    def judge(self, now):
+        """Reports a failure, once the other ranks have had time to fail too. Outside of a test the step fails with it:
+        it would with the next ranks."""
+        if not self.first_failed:
+            return
+        self.until = self.until or now + OTHERS_GRACE
+        rank = culprit(self.ranks, self.first_failed)
+        if now > self.until or rank.failed["how"] != "exception" or all(other.failed for other in self.in_test()):
+            body = blaming(rank, self.in_test())
+            if self.test is None:
+                raise StepFailed(body)
+            self.give_up(body)
 
     def stop(self, number):
         if self.test and self.test["test"] == number:
-            self.fail_test(failure("deadline", "given up", ranks=[rank.state() for rank in self.ranks]))
+            rank = culprit(self.ranks, self.first_failed)
+            ranks = self.in_test()
+            self.give_up(blaming(rank, ranks) if rank else failure(
+                "deadline", "it was stopped", ranks=[other.state() for other in ranks]))
 
-    def fail_test(self, body):
-        if self.test:
-            self.is_spent = True
-            self.close_test({"failed": body})
+    def give_up(self, failed):
+        self.is_spent = True
+        self.close_test(failed=failed)
 
-    def close_test(self, body):
+    def close_test(self, **known):
+        body = dict.fromkeys(("failed", "received", "busbw_bytes_per_second", "wrong", "left_out"))
         self.report.part(dict(body, kind="test", test=self.test["test"], seconds=time.monotonic() - self.started,
-                              packets=traffic_since(self.traffic)))
+                              packets=traffic_since(self.traffic), **known))
         self.test = None
 
     def close(self):
@@ -171,18 +194,24 @@ class Team:
             rank.child.close()
 
 
-def addresses():
-    """Addresses at which other nodes may reach this one: of the interfaces that variables name first, then of the default
-    routes, then of all others. None of the loopback interface unless there is no other."""
-    named = [name.lstrip("=^").split(":")[0] for variable in IFNAME_VARIABLES if not os.environ.get(variable, "").startswith("^")
-             for name in os.environ.get(variable, "").split(",") if name]
+def addresses(env):
+    """Addresses at which other nodes may reach this one: those of the interfaces that variables name first, then of
+    the default routes, then all others. Those of the loopback interface only if there are no others, because on another
+    node they would lead to that node itself."""
+    named = [name.lstrip("=").split(":")[0] for variable in IFNAME_VARIABLES
+             for name in env.get(variable, "").split(",") if name and not env[variable].startswith("^")]
     routes = [route["interface"] for route in default_routes()]
 
     def order(body):
         name = body["name"]
-        return [not any(name.startswith(prefix) for prefix in named), name not in routes, "loopback" in (body["flags"] or [])]
+        return not any(name.startswith(prefix) for prefix in named), name not in routes
 
-    usable = [body for body in interface_bodies() if "up" in (body["flags"] or [])]
-    found = [address.split("/")[0] for body in sorted(usable, key=order)
-             for address in [body["ipv4"]] + body["ipv6"] if address and not address.startswith("fe80")]
-    return found
+    usable = sorted((body for body in interface_bodies() if "up" in (body["flags"] or [])), key=order)
+    outer = outside_addresses(body for body in usable if "loopback" not in body["flags"])
+    return outer or outside_addresses(usable)
+
+
+def outside_addresses(bodies):
+    """Without those of a link alone, which need its name."""
+    return [address.split("/")[0] for body in bodies for address in [body["ipv4"]] + body["ipv6"]
+            if address and not address.startswith("fe80")]

@@ -29,7 +29,7 @@ def run_lasting_rank(arguments, report):
     torch, _ = import_torch()
     backend, is_first = arguments["backend"], os.environ["LOCAL_RANK"] == "0"
     device = own_device(torch, backend)
-    served = torch.distributed.TCPStore("127.0.0.1", 0, None, True, LONGEST_WAIT, False) if is_first else None
+    served = store_at(torch, "127.0.0.1", 0, serves=True) if is_first else None
     report.part({"kind": "ready", "port": served.port if served else None})
     for line in lines_of(arguments["orders"]):
         test = json.loads(line.decode("ascii"))
@@ -50,16 +50,21 @@ def reached_store(torch, test):
     for address in test["addresses"]:
         try:
             socket.create_connection((address, test["port"]), CONNECT_SECONDS).close()
-            return torch.distributed.TCPStore(address, test["port"], None, False, LONGEST_WAIT, False)
+            return store_at(torch, address, test["port"], serves=False)
         except OSError as error:
             why.append("%s: %s" % (address, error.strerror or error))
     raise OSError("port %d of the node with rank 0 cannot be reached: %s" % (test["port"], "; ".join(why)))
 
 
+def store_at(torch, address, port, serves):
+    """A store for any number of ranks, none of which it waits for. It leaves out their number, for which older releases
+    of torch do not accept None."""
+    return torch.distributed.TCPStore(address, port, is_master=serves, timeout=LONGEST_WAIT, wait_for_workers=False)
+
+
 def pair_answer(group, backend, test, report):
-    """{received, busbw, wrong, seconds}: what this rank receives in bytes per second from its peer, the local rank of the
-    same number on the other node, while all others receive from theirs and none sends back."""
-    started = time.monotonic()
+    """{received, busbw, wrong}: what this rank receives in bytes per second from its peer, the local rank of the same
+    number on the other node, while all others receive from theirs and none sends back."""
     count = MESSAGE_BYTES[backend] // 4
     send, receive = (group.torch.zeros(count, dtype=group.torch.float32, device=group.device) for _ in range(2))
     buffers = Buffers(send, receive, modulus_for("float32", group.size))
@@ -86,7 +91,7 @@ def pair_answer(group, backend, test, report):
     found = wrong_values(group.torch, receive, [Segment(0, count, [peer], 0)], buffers.modulus)
     wrong += group.total(found["wrong"])
     leave_group(group)
-    return {"received": received, "busbw": busbw, "wrong": wrong, "seconds": time.monotonic() - started}
+    return {"received": received, "busbw": busbw, "wrong": wrong}
 
 
 def sending_seconds(group, transfer):
@@ -103,12 +108,12 @@ def sending_seconds(group, transfer):
 
 
 def together_answer(group, backend, test, report):
-    """{left_out, seconds}. The first rank reports a measurement of each size."""
-    started = time.monotonic()
-    options = {"operations": ["all_reduce"], "sizes": test["sizes"], "dtype": "float32", "seconds_per_size": BATCH_SECONDS}
-    left_out = measure_all(group, options, started + test["seconds"], report)
+    """{left_out}. The first rank reports a measurement of each size."""
+    options = {"operations": ["all_reduce"], "sizes": test["sizes"], "dtype": "float32",
+               "seconds_per_size": BATCH_SECONDS}
+    left_out = measure_all(group, options, time.monotonic() + test["seconds"], report)
     leave_group(group)
-    return {"left_out": left_out, "seconds": time.monotonic() - started}
+    return {"left_out": left_out}
 
 
 def leave_group(group):
