@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import types
 import unittest
 
@@ -86,6 +87,16 @@ class Payload(unittest.TestCase):
         process.stdin = None
         return process
 
+    def start_with_lifeline(self, plan, text=None, **more):
+        """Starts the program, or `text` instead, like an engine that keeps standard input open after the program text."""
+        text = (text or program()).encode("ascii")
+        start = START.replace("sys.stdin.read()", "sys.stdin.buffer.read(%d).decode()" % len(text))
+        process = subprocess.Popen([sys.executable, "-c", start, "--plan", json.dumps(dict(plan, lifeline=True))],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
+        process.stdin.write(text)
+        process.stdin.flush()
+        return process
+
     def run_plan(self, plan, **more):
         """The events of a run that reaches its end."""
         process = self.start(plan, **more)
@@ -118,3 +129,16 @@ class Payload(unittest.TestCase):
 
     def parts(self, events, kind):
         return [event["body"] for event in events if event["event"] == "part" and event["body"]["kind"] == kind]
+
+    def assert_gone(self, pids):
+        until = time.monotonic() + 5
+        while time.monotonic() < until and any(self.runs(pid) for pid in pids):
+            time.sleep(0.05)
+        self.assertEqual([pid for pid in pids if self.runs(pid)], [])
+
+    def runs(self, pid):
+        try:
+            with open("/proc/%d/stat" % pid) as file:
+                return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        except FileNotFoundError:
+            return False

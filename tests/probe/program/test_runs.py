@@ -1,5 +1,4 @@
 """Runs of the whole program: its protocol, and steps that crash, hang, exit or print."""
-import json
 import os
 import resource
 import signal
@@ -154,16 +153,6 @@ class Runs(Payload):
         text = program().replace("os.memfd_create(", "os.absent(")
         self.assertEqual(self.last(self.run_plan({"steps": ["limits"]}, text=text))["event"], "result")
 
-    def start_with_lifeline(self, plan):
-        """Starts the program like an engine that keeps standard input open after the program text."""
-        text = program().encode("ascii")
-        start = START.replace("sys.stdin.read()", "sys.stdin.buffer.read(%d).decode()" % len(text))
-        process = subprocess.Popen([sys.executable, "-c", start, "--plan", json.dumps(dict(plan, lifeline=True))],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        process.stdin.write(text)
-        process.stdin.flush()
-        return process
-
     def test_it_ends_when_its_input_ends(self):
         with tempfile.TemporaryDirectory() as folder:
             mark = os.path.join(folder, "pid")
@@ -224,16 +213,3 @@ class Runs(Payload):
             time.sleep(0.05)
         with open(mark) as file:
             return [int(pid) for pid in file.read().split()]
-
-    def assert_gone(self, pids):
-        until = time.monotonic() + 5
-        while time.monotonic() < until and any(self.runs(pid) for pid in pids):
-            time.sleep(0.05)
-        self.assertEqual([pid for pid in pids if self.runs(pid)], [])
-
-    def runs(self, pid):
-        try:
-            with open("/proc/%d/stat" % pid) as file:
-                return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-        except FileNotFoundError:
-            return False

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
 
 from torch import float64, planted
@@ -26,37 +27,45 @@ def is_nccl_available():
 
 
 class Hub:
-    """Collects the values of a group's members, and sends them to all members."""
+    """Collects the values of a group's members, and sends them to all members. Like the real one, it takes connections at
+    all addresses and until its process ends."""
 
-    def __init__(self, address, size):
-        self.listener, self.size = Listener(address, authkey=KEY), size
+    def __init__(self, port):
+        self.listener = Listener(("", port), backlog=16, authkey=KEY)
         self.lock, self.given, self.ranks = threading.Lock(), {}, {}
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
-        for _ in range(self.size):
-            threading.Thread(target=self.serve, args=(self.listener.accept(),), daemon=True).start()
+        while True:
+            try:
+                threading.Thread(target=self.serve, args=(self.listener.accept(),), daemon=True).start()
+            except (AuthenticationError, EOFError, ConnectionError):
+                pass  # a connection that says nothing
 
     def serve(self, connection):
         try:
             while True:
-                rank, key, members, value = connection.recv()
+                prefix, rank, call, members, value = connection.recv()
+                key = prefix, call
                 with self.lock:
-                    self.ranks[rank] = connection
+                    self.ranks[prefix, rank] = connection
                     values = self.given.setdefault(key, {})
                     values[rank] = value
                     if len(values) == len(members):
                         del self.given[key]
                         # Rank 0 last, because it may end after its reply, and the hub with it.
                         for member in sorted(members, reverse=True):
-                            self.ranks[member].send(values)
+                            self.ranks[prefix, member].send(values)
         except (EOFError, OSError):
             pass  # The rank has ended. The others wait for it, as they would with a real library.
 
 
 class TCPStore:
-    def __init__(self, host, port, size, is_master, timeout, wait_for_workers=True):
-        self.hub = Hub((host, port), size) if is_master else None
+    prefix = ""
+
+    def __init__(self, host, port, world_size=None, is_master=False, *, timeout, wait_for_workers=True):
+        self.hub = Hub(port) if is_master else None
+        self.port = port = self.hub.listener.address[1] if is_master else port
         until = time.monotonic() + timeout.total_seconds()
         while True:
             try:
@@ -66,6 +75,13 @@ class TCPStore:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.02)
+
+
+class PrefixStore:
+    """A store that keeps groups apart."""
+
+    def __init__(self, prefix, store):
+        self.prefix, self.connection = prefix + "/" + store.prefix, store.connection
 
 
 class Group:
@@ -78,19 +94,20 @@ class Group:
     def exchange(self, value):
         """{rank: its value}."""
         self.calls += 1
-        world.connection.send((world.rank, (self.name, self.calls), self.members, value))
-        return world.connection.recv()
+        world.store.connection.send((world.store.prefix, world.rank, (self.name, self.calls), self.members, value))
+        return world.store.connection.recv()
 
 
 class World:
-    """This process's rank and connection."""
+    """This process's rank and store."""
 
     def __init__(self, store, rank):
-        self.connection, self.rank, self.groups = store.connection, rank, 0
+        self.store, self.rank, self.groups = store, rank, 0
 
 
 def init_process_group(_backend, store, rank, world_size, timeout, device_id=None):
     global world, everyone
+    assert world is None, "trying to initialize the default process group twice"
     world = World(store, rank)
     everyone = Group(range(world_size))
     write_log(rank)
@@ -106,9 +123,11 @@ def write_log(rank):
 
 
 def destroy_process_group():
+    global world, everyone
     everyone.exchange(None)
     if planted("exit", "destroy", world.rank):
         atexit.register(os._exit, 7)
+    world = everyone = None
 
 
 def new_group(members):
