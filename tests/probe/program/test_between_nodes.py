@@ -6,6 +6,7 @@ import signal
 import socket
 import tempfile
 import threading
+import types
 import unittest
 import unittest.mock
 
@@ -285,6 +286,16 @@ class OrderPieces(unittest.TestCase):
         orders.hand_over()
         for _ in range(3):
             orders.take(json.dumps({orders.id: {"end": "x" * (1 << 16)}}).encode("ascii"))
+
+
+    def test_an_order_to_a_rank_that_has_died_fails_nothing_by_itself(self):
+        team = module("between_nodes").Team(types.SimpleNamespace(report=None))
+        far, near = os.pipe()
+        self.addCleanup(os.close, near)
+        os.close(far)
+        team.order_fds, team.ranks = [near], [types.SimpleNamespace()]
+        team.begin({"test": 0, "rank": 3, "local": 1})
+        self.assertEqual((team.ranks[0].rank, team.is_spent), (3, False))
 
 
 class Addresses(unittest.TestCase):
