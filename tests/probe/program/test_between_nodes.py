@@ -81,7 +81,7 @@ class Nodes(Payload):
         for old, new in replaced.items():
             self.assertIn(old, text)
             text = text.replace(old, new)
-        return Node(self, self.start_with_lifeline(dict(plan, steps=["between-nodes"]), text=text, env=env))
+        return Node(self, self.start_with_lifeline(dict({"steps": ["between-nodes"]}, **plan), text=text, env=env))
 
     def begin(self, number, nodes, kind="pair", absent=0, **more):
         """Orders a test of these nodes, of which the first has rank 0, and of some that do not come."""
@@ -118,18 +118,18 @@ class StandInNodes(Nodes, Machine):
         for name in ("cuda", "nccl"):
             self.install(name)
 
-    def nodes(self, *gpus, replaced=None, **variables):
+    def nodes(self, *gpus, replaced=None, plan=None, **variables):
         """Nodes with these numbers of GPUs, once they are ready."""
-        found = [self.node(count, replaced, **variables) for count in gpus]
+        found = [self.node(count, replaced or {}, plan or {}, variables) for count in gpus]
         for node in found:
             node.get_ready()
         return found
 
-    def node(self, gpus, replaced=None, **variables):
+    def node(self, gpus, replaced, plan, variables):
         libraries = ":".join(filter(None, [str(self.lib), os.environ.get("LD_LIBRARY_PATH")]))
         env = dict(os.environ, STAND_IN="gpus=%d" % gpus, LD_LIBRARY_PATH=libraries,
                    PYTHONPATH=str(STAND_INS / "python"), **variables)
-        return self.started(dict(env, TORCH_GPUS=str(gpus)) if gpus else env, dict(SMALL, **(replaced or {})))
+        return self.started(dict(env, TORCH_GPUS=str(gpus)) if gpus else env, dict(SMALL, **replaced), **plan)
 
 
 class Tests(StandInNodes):
@@ -138,13 +138,21 @@ class Tests(StandInNodes):
         self.assertEqual((one.ready["backend"], one.ready["ranks"]), ("gloo", 1))
         for number, pair in enumerate([(one, two), (two, one), (one, two)]):
             self.assert_right(number, pair)
-        self.assert_end(one, 3)
-        self.assert_end(two, 3)
+        self.begin(3, [one], absent=1)
+        one.order({"stop": 2})  # that of another test changes nothing
+        self.begin(3, [two], rank=1, size=2, addresses=one.ready["addresses"], port=one.ready["port"])
+        self.assertEqual([node.until("test")["failed"] for node in (one, two)], [None, None])
+        self.assert_end(one, 4)
+        self.assert_end(two, 4)
 
     def test_each_rail(self):
-        nodes = self.nodes(2, 2)
-        self.assertEqual((nodes[0].ready["backend"], nodes[0].ready["ranks"]), ("nccl", 2))
-        self.assert_right(4, nodes, rails=2)
+        one, two = self.nodes(2, 2)
+        self.assertEqual((one.ready["backend"], one.ready["ranks"]), ("nccl", 2))
+        self.assert_right(4, [one, two], rails=2)
+        one.renew(TORCH_FAULT="spoil send 1")
+        self.assertEqual([body["wrong"] for body in self.answers(5, [one, two])], [1, 1])
+        self.assertEqual([(body["operation"], body["rank"]) for body in self.parts(two.seen, "wrong-values")],
+                         [("recv", 3)])
 
     def test_a_node_with_more_ranks_than_its_peer(self):
         one, two = self.nodes(1, 2)
@@ -161,8 +169,8 @@ class Tests(StandInNodes):
 
     def test_other_variables_and_wrong_values(self):
         one, two = self.nodes(0, 0)
-        two.renew(TORCH_FAULT="spoil every 1")
-        self.assertEqual([body["wrong"] for body in self.answers(0, [one, two])], [2, 2])
+        two.renew(TORCH_FAULT="spoil all_reduce 1")
+        self.assertEqual([body["wrong"] for body in self.answers(0, [one, two])], [1, 1])
         self.assertEqual([(body["operation"], body["rank"]) for body in self.parts(two.seen, "wrong-values")],
                          [("all_reduce", 1)])
         two.renew()
@@ -203,8 +211,7 @@ class Failures(StandInNodes):
             one, = self.nodes(2, TORCH_NCCL_LOG=os.path.join(folder, "log"))
             self.begin(5, [one], absent=1, local=1, size=2)
             one.until("log")
-            for number in (4, 5):  # a stop of another test changes nothing
-                one.order({"stop": number})
+            one.order({"stop": 5})
             body = one.until("test")
         self.assertEqual((body["test"], body["received"], body["failed"]["how"]), (5, None, "deadline"))
         self.assertEqual([(rank["rank"], rank["phase"], rank["state"]) for rank in body["failed"]["ranks"]],
@@ -261,6 +268,15 @@ class Orders(StandInNodes):
         node.process.stdin.close()
         self.assertEqual(node.process.wait(timeout=30), 128 + signal.SIGTERM)
         self.assert_gone(processes)
+
+    def test_the_end_of_input_after_orders_to_a_step_that_has_ended(self):
+        node, = self.nodes(0, plan={"steps": ["between-nodes", "collectives"], "collectives": {
+            "backend": "gloo", "sizes": [8], "sleep_rank": {"rank": 0, "before": "rendezvous"}}})
+        node.order({"end": True})
+        node.until("setup")
+        node.order({"end": "x" * (1 << 18)})
+        node.process.stdin.close()
+        self.assertEqual(node.process.wait(timeout=30), 128 + signal.SIGTERM)
 
     def test_without_a_lifeline(self):
         event = self.last(self.run_plan({"steps": ["between-nodes"]}))

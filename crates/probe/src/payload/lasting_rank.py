@@ -14,7 +14,7 @@ from ncclcheck_probe.pattern import POISON, fill, modulus_for, wrong_values
 from ncclcheck_probe.phases import Phases
 from ncclcheck_probe.plan import MIB
 from ncclcheck_probe.rank import create_group, own_device
-from ncclcheck_probe.timing import checked, measure_all
+from ncclcheck_probe.timing import checked, measure_all, wrong_on_all
 from ncclcheck_probe.torch_import import import_torch
 
 # Longer than any test: whoever gives orders ends one that hangs.
@@ -89,7 +89,7 @@ def pair_answer(group, backend, test, report):
             received = reduce.bytes / sending_seconds(group, lambda: group.dist.recv(receive, peer))
     group.phases.enter("check of what came")
     found = wrong_values(group.torch, receive, [Segment(0, count, [peer], 0)], buffers.modulus)
-    wrong += group.total(found["wrong"])
+    wrong += wrong_on_all(group, found, "recv", reduce.bytes, report)
     leave_group(group)
     return {"received": received, "busbw": busbw, "wrong": wrong}
 

@@ -114,10 +114,14 @@ def batch_seconds(group, operation, calls):
 
 
 def checked(group, operation, report):
-    """{"wrong": number of wrong elements on all ranks}. Each rank with wrong elements reports its first one."""
+    """{"wrong": number of wrong elements on all ranks}."""
     if operation.modulus is None:
         return {"wrong": None, "unread": {"wrong": "sums over %d ranks are not exact in this type" % group.size}}
-    found = operation.check()
+    return {"wrong": wrong_on_all(group, operation.check(), operation.name, operation.bytes, report)}
+
+
+def wrong_on_all(group, found, name, size, report):
+    """Number of wrong elements on all ranks. `found` is what wrong_values found on this one, which reports it."""
     if found["wrong"]:
-        report.part(dict(found, kind="wrong-values", rank=group.rank, operation=operation.name, bytes=operation.bytes))
-    return {"wrong": group.total(found["wrong"])}
+        report.part(dict(found, kind="wrong-values", rank=group.rank, operation=name, bytes=size))
+    return group.total(found["wrong"])

@@ -180,12 +180,17 @@ def broadcast(output, root):
     deliver("broadcast", output, exchanged("broadcast", output.tolist() if world.rank == root else None)[root])
 
 
-def send(given, _receiver, group=None):
-    exchanged("send", given.tolist(), group)
+def send(given, receiver, group=None):
+    numbers = given.tolist()
+    if planted("spoil", "send", world.rank):
+        numbers[-1] += 1
+    exchanged("send", (receiver, numbers), group)
 
 
 def recv(output, sender, group=None):
-    deliver("recv", output, exchanged("recv", None, group)[sender])
+    receiver, numbers = exchanged("recv", None, group)[sender]
+    assert receiver == world.rank, "rank %d sends to rank %d, not to %d" % (sender, receiver, world.rank)
+    deliver("recv", output, numbers)
 
 
 def isend(given, peer):
