@@ -153,9 +153,11 @@ impl<'r, 'a> Rounds<'r, 'a> {
             let known = self.measured(first).len();
             for Open { nodes, answers } in self.tests(vec![nodes], TestKind::Together, Some(TOGETHER_TIME))? {
                 let of_size = self.measured(first).iter().skip(known);
-                let busbw = of_size.filter_map(|one| Some((one.bytes.copied()?, whole(one.busbw()?)?))).collect();
+                let busbw: Vec<_> =
+                    of_size.filter_map(|one| Some((one.bytes.copied()?, whole(one.busbw()?)?))).collect();
                 let named: Vec<_> = nodes.iter().map(|node| (self.name(*node), answers.get(node))).collect();
-                let failure = failed_test::failure(&named);
+                let left_out = || Some(answers.get(&first)?.left_out.list().first()?.why.text()?.to_owned());
+                let failure = failed_test::failure(&named).or_else(|| left_out().filter(|_| busbw.is_empty()));
                 self.found.together.push(TogetherRun { nodes, over_sockets, busbw, failure });
             }
         }

@@ -1,4 +1,4 @@
-"""Packets that this machine sent, and those of them that it sent again, since they or their acknowledgements were lost."""
+"""Packets that this machine sent, and those that it sent again because they or their acknowledgements were lost."""
 import glob
 
 from ncclcheck_probe.facts import Facts, read_text

@@ -1,6 +1,7 @@
 //! The step `between-nodes`: what a node answers to orders. `payload/between_nodes.py` describes them.
 
 use super::Field;
+use super::collectives::LeftOut;
 use super::events::RankState;
 
 /// Name of the step.
@@ -28,6 +29,8 @@ objects! {
         /// Number of wrong elements on all ranks.
         pub wrong: Field<usize>,
         pub failed: Field<TestFailure>,
+        /// Sizes that all nodes together left out, and why.
+        pub left_out: Field<Vec<LeftOut>>,
         pub packets: Field<SentPackets>,
     }
 
