@@ -15,7 +15,7 @@ pub(super) fn network(run: &ClusterRun) -> Option<NetworkReport> {
     let losses = run.between.losses().into_iter().map(|loss| words.loss(&loss));
     let common = verdict.common.iter().map(|common| words.common(common));
     Some(NetworkReport {
-        parts: bad.chain(losses).chain(common).chain(words.doubts()).collect(),
+        parts: bad.chain(words.failures()).chain(losses).chain(common).chain(words.doubts()).collect(),
         references: verdict.references.iter().map(|rate| rate.map(whole)).collect(),
         noise: verdict.noise,
         unseen_loss: verdict.unseen_loss,
@@ -81,6 +81,23 @@ impl Words<'_> {
         });
         let percent = 100.0 * fault.capacity;
         format!("{does} at {percent:.0} %{}{}", rails.unwrap_or_default(), rates.unwrap_or_default())
+    }
+
+    /// Tests that failed, by the node that is at fault or else by the link, but for those that a slow part explains.
+    fn failures(&self) -> Vec<NetworkPart> {
+        let explained: BTreeSet<_> =
+            self.verdict.bad().into_values().flat_map(|fault| fault.evidence.clone()).collect();
+        let failed = self.run.between.tests.iter().enumerate().filter(|(number, _)| !explained.contains(number));
+        let mut parts = BTreeMap::new();
+        for (number, test) in failed {
+            let Some(why) = &test.failure else { continue };
+            let (a, b) = test.pair;
+            let part = test.culprit.map_or(Part::Link(a.min(b), a.max(b)), Part::Node);
+            let state = if test.culprit.is_some() { "bad" } else { "undecided" };
+            let known = parts.entry(part).or_insert_with(|| self.part(part, state, format!("a test failed: {why}")));
+            known.evidence.push(number);
+        }
+        parts.into_values().collect()
     }
 
     /// A node at which packets are lost.

@@ -102,7 +102,7 @@ fn tested(nodes: usize, change: impl Fn(&mut NodeTest)) -> ClusterRun {
             rates: vec![[Some(48_000_000); 2]; 2],
             busbw: Some(40_000_000),
             packets: [packets; 2],
-            failure: None,
+            ..NodeTest::default()
         };
         change(&mut test);
         test
@@ -165,4 +165,20 @@ fn which_of_two_nodes_is_slow_needs_a_rate_to_expect() {
         first_line(&text).contains("nodes; rail 0 carries 24.0 MB/s on all nodes, and 48.0 MB/s was expected"),
         "{text}"
     );
+}
+
+#[test]
+fn a_failed_test_is_never_passed_over() {
+    let fails = |culprit: Option<usize>| {
+        move |test: &mut NodeTest| {
+            if test.pair == (1, 3) {
+                *test = NodeTest { failure: Some("why".to_owned()), culprit, rates: Vec::new(), ..test.clone() };
+            }
+        }
+    };
+    let (report, text) = judged_run(&tested(6, fails(Some(3))), FailOn::Error);
+    assert_eq!((report.outcome(), report.excluded().as_str()), (Verdict::Fail, "n3"), "{text}");
+    assert!(first_line(&text).ends_with("the odd node is n3: a test failed: why"), "{text}");
+    let (report, text) = judged_run(&tested(6, fails(None)), FailOn::Error);
+    assert_eq!((report.outcome(), report.odd.len()), (Verdict::Incomplete, 0), "{text}");
 }

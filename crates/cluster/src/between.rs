@@ -33,6 +33,8 @@ pub struct NodeTest {
     pub packets: [Option<Packets>; 2],
     /// Why it failed.
     pub failure: Option<String>,
+    /// The node whose fault that is, if it is known.
+    pub culprit: Option<usize>,
 }
 
 /// A run of all sound nodes.

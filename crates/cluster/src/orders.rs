@@ -52,7 +52,7 @@ pub(super) enum TestKind {
 }
 
 /// Sizes for the backend, and the seconds for all of them.
-const NCCL_SIZES: (&[u64], u64) = (&[1 << 20, 64 << 20, 1 << 30], 15);
+const NCCL_SIZES: (&[u64], u64) = (&[1 << 20, 64 << 20, 1 << 30], 30);
 const GLOO_SIZES: (&[u64], u64) = (&[1 << 20, 4 << 20, 16 << 20], 10);
 
 /// The orders that make these nodes do a test together: the first has rank 0.

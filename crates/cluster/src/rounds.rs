@@ -157,7 +157,9 @@ impl<'r, 'a> Rounds<'r, 'a> {
                     of_size.filter_map(|one| Some((one.bytes.copied()?, whole(one.busbw()?)?))).collect();
                 let named: Vec<_> = nodes.iter().map(|node| (self.name(*node), answers.get(node))).collect();
                 let left_out = || Some(answers.get(&first)?.left_out.list().first()?.why.text()?.to_owned());
-                let failure = failed_test::failure(&named).or_else(|| left_out().filter(|_| busbw.is_empty()));
+                let failure = failed_test::failure(&named)
+                    .map(|error| error.why)
+                    .or_else(|| left_out().filter(|_| busbw.is_empty()));
                 self.found.together.push(TogetherRun { nodes, over_sockets, busbw, failure });
             }
         }
@@ -275,10 +277,20 @@ fn node_test(pair: Pair, is_survey: bool, names: [&str; 2], answers: [Option<&Te
     let [from, to] = answers.map(|answer| answer.map_or(&[][..], |answer| answer.received.list()));
     let rail = |rail: usize| [to, from].map(|received| received.get(rail).copied().flatten().and_then(whole));
     let busbw = answers[0].and_then(|answer| whole(answer.busbw_bytes_per_second.copied()?));
-    let failure = failed_test::failure(&[(names[0], answers[0]), (names[1], answers[1])]);
+    let error = failed_test::failure(&[(names[0], answers[0]), (names[1], answers[1])]);
+    let culprit = error.as_ref().and_then(|error| [pair.0, pair.1].get(error.culprit?).copied());
+    let failure = error.map(|error| error.why);
     let packets = answers.map(|answer| {
         let packets = answer?.packets.value()?;
         Some(Packets { sent: packets.sent.copied()?, again: packets.again.copied()? })
     });
-    NodeTest { pair, is_survey, rates: (0..from.len().max(to.len())).map(rail).collect(), busbw, packets, failure }
+    NodeTest {
+        pair,
+        is_survey,
+        rates: (0..from.len().max(to.len())).map(rail).collect(),
+        busbw,
+        packets,
+        failure,
+        culprit,
+    }
 }

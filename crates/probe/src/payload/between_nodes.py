@@ -16,7 +16,7 @@ import json
 import os
 import time
 
-from ncclcheck_probe.child import Channel, Child, watch
+from ncclcheck_probe.child import Channel, Child, process_state, watch
 from ncclcheck_probe.driver import driver_body
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
 from ncclcheck_probe.supervise import OTHERS_GRACE, RankProcess, blaming, culprit
@@ -173,7 +173,7 @@ class Team:
             rank = culprit(self.ranks, self.first_failed)
             ranks = self.in_test()
             self.give_up(blaming(rank, ranks) if rank else failure(
-                "deadline", "it was stopped", ranks=[other.state() for other in ranks]))
+                "deadline", "it was stopped", ranks=[state_of_hung(other) for other in ranks]))
 
     def give_up(self, failed):
         self.is_spent = True
@@ -192,6 +192,13 @@ class Team:
             rank.end_log(self.report)
             rank.child.kill()
             rank.child.close()
+
+
+def state_of_hung(rank):
+    """The rank's entry in `ranks`. A rank that a signal stopped cannot say so itself."""
+    state = rank.state()
+    is_stopped = state["state"] == "running" and process_state(rank.child.process.pid)[:1] in ("T", "t")
+    return dict(state, state="stopped") if is_stopped else state
 
 
 def addresses(env):
