@@ -210,6 +210,11 @@ keys! {
     START_LAUNCHER "start.launcher" ImagePath, "The script that starts this Python for each worker, such as torchrun";
     START_ACTIVATED "start.activated" ImagePath, "The Python of the active environment, which is first in PATH, where the launcher belongs to another one that lacks its packages";
     START_LEFT_OUT "start.left_out" Vec<String>, "Packages of the active environment that the launcher's Python does not import";
+    START_ABSENT_MODULES "start.absent_modules" Vec<String>, "Modules that the program certainly imports when it starts and that its Python does not find, each with the file and the line";
+    START_MODULES_SEARCHED "start.modules_searched" Vec<String>, "The folders in which that Python looks for them: its sys.path";
+    START_MODULES_ELSEWHERE "start.modules_elsewhere" Vec<String>, "Other folders of the image that have them";
+    START_MODULES_PYTHON "start.modules_python" ImagePath, "A Python of the image that imports torch and all of them";
+    START_MODULES_FOLDER "start.modules_folder" ImagePath, "A folder outside of Python's own that has all of them";
     START_FAULT "start.fault" String, "What is the matter with that program: not-in-path, missing, link, interpreter, mode, folder, machine, format, shell (bash's, read by dash), line-ends, user or directory";
     START_CAUSE "start.cause" String, "What is the matter with that program, as a part of a sentence";
     START_PROGRAM "start.program" String, "The word by which that program is called";

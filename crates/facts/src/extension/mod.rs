@@ -1,6 +1,7 @@
 //! Libraries of Python packages beside torch that link to torch, CUDA, NCCL or an RDMA stack: which of them the loader
 //! refuses in the process that has imported torch, and whether the program imports them.
 
+mod absent;
 mod compiler;
 mod missing;
 mod nvshmem;
@@ -17,6 +18,7 @@ use rootfs::loader::elf;
 use super::python::{Python, imports};
 use super::torch::Import;
 use super::{Context, Facts, culprit, key};
+use absent::RequiredModule;
 use compiler::Compiler;
 use nvshmem::NvshmemMismatch;
 pub(crate) use walk::ImportWalk;
@@ -72,6 +74,8 @@ struct AllFaults {
     /// Modules that the program imports and that compile code, without what they need for it.
     no_compiler: Fact<Vec<String>>,
     no_nvcc: Fact<Vec<String>>,
+    /// Modules that the program imports and its Python does not find.
+    absent: Fact<Vec<RequiredModule>>,
 }
 
 /// Returns true for the name of such a library.
@@ -143,6 +147,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::EXTENSION_CRASHES, other_torch.as_ref().and_then(|found, _| found.crashing.clone()));
     facts.insert(key::EXTENSION_OTHER_TORCH, other_torch.and_then(|found, _| found.other));
     facts.insert(key::EXTENSION_LOADED, loaded);
+    absent::produce(context, &found.as_ref().and_then(|faults, _| faults.absent.clone()), facts);
     facts.insert(key::EXTENSION_NO_COMPILER, found.as_ref().and_then(|faults, _| faults.no_compiler.clone()));
     facts.insert(key::EXTENSION_NO_NVCC, found.as_ref().and_then(|faults, _| faults.no_nvcc.clone()));
     facts.insert(key::EXTENSION_BROKEN, imported);
@@ -170,7 +175,8 @@ fn listed(texts: impl Iterator<Item = (String, Option<Site>)>) -> Fact<Vec<Strin
 fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
     let Some(python) = context.python.as_ref().filter(|python| python.program.is_ok()) else {
         let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
-        return AllFaults { imported, unused, no_compiler: Fact::Absent, no_nvcc: Fact::Absent };
+        let [no_compiler, no_nvcc] = [Fact::Absent, Fact::Absent];
+        return AllFaults { imported, unused, no_compiler, no_nvcc, absent: Fact::Absent };
     };
     let mut program = ImportWalk::new(context.rootfs, python, import);
     program.program();
@@ -178,7 +184,8 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
     let [no_compiler, no_nvcc] =
         [Compiler::C, Compiler::Nvcc].map(|compiler| compiler.missing(context, python, is_imported));
     let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
-    let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc };
+    let absent = absent::absent(context, python, std::mem::take(&mut program.required));
+    let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc, absent };
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));
     let mut modules = program.modules.len();

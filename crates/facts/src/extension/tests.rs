@@ -14,6 +14,8 @@ const LD: &str = "lib64/ld-linux-x86-64.so.2";
 #[derive(Clone, Copy)]
 enum Content<'f> {
     Code(&'f str),
+    /// A program whose text is kept.
+    Program(&'f str),
     /// A library with what it needs, and symbols that it defines or, with `-` before them, does not.
     Library(&'f [&'f str], &'f [&'f str]),
     /// A library that looks beside itself for what it needs.
@@ -25,7 +27,7 @@ enum Content<'f> {
     /// A file that could not be read.
     Unread,
 }
-use Content::{Bundled, Code, Library, Nvshmem, Pin, Unread};
+use Content::{Bundled, Code, Library, Nvshmem, Pin, Program, Unread};
 
 fn elf(needed: &[&str], symbols: &[&str]) -> ElfInfo {
     let undefined = symbols.iter().filter_map(|symbol| symbol.strip_prefix('-'));
@@ -52,7 +54,14 @@ fn facts(command: &[&str], files: &[(&str, Content<'_>)]) -> Facts {
     let entries = base.iter().chain(files).map(|(path, content)| {
         let found = match content {
             Code(code) if path.contains("torch/") => vec![Found::Text(code.as_bytes().into())],
-            Code(code) => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
+            Code(code) if path.starts_with('~') => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
+            Program(code) => {
+                vec![
+                    Found::PythonImports(PythonImports::read_program(code.as_bytes())),
+                    Found::Text(code.as_bytes().into()),
+                ]
+            }
+            Code(code) => vec![Found::PythonImports(PythonImports::read_program(code.as_bytes()))],
             Pin(release) => vec![Found::TorchPin((*release).to_owned())],
             Unread => return (file(&path.replace('~', SITE)), vec![Err(Gap::new("too large"))]),
             Library(needed, symbols) => vec![Found::Elf(Box::new(elf(needed, symbols)))],
@@ -343,4 +352,82 @@ fn torch_gets_the_library_of_what_the_program_imports_before_it() {
     assert!(loaded("import job\nimport torch\n", &[job]));
     let other = ("~/other/__init__.py", Code("import torch\n"));
     assert!(!loaded("import other\nimport cupy\nimport torch\n", &[other]));
+}
+
+/// What `/work/train.py` imports and is not found, and what else is said of it.
+fn absent(code: &str, files: &[(&str, Content<'_>)]) -> String {
+    let train = [("work/train.py", Program(code))];
+    let facts = facts(&["python3.11", "/work/train.py"], &[&train, files].concat());
+    match facts.get(key::START_ABSENT_MODULES) {
+        Fact::Seen { value, .. } => value.join("; "),
+        Fact::Absent => String::new(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
+
+#[test]
+fn modules_that_the_program_certainly_imports_must_be_found() {
+    let none: &[(&str, Content<'_>)] = &[];
+    for (code, files, expected) in [
+        ("import torch\nimport numpy\n", none, "numpy (/work/train.py, line 2)"),
+        ("import torch, json, distutils.util, _x\n", none, ""),
+        ("import imp\nimport numpy as np\nimport numpy.linalg\n", none, "numpy (/work/train.py, line 2)"),
+        ("import numpy\n", &[("~/numpy/__init__.py", Code(""))], ""),
+        ("import google.protobuf\n", &[("~/google/protobuf/__init__.py", Code(""))], ""),
+        ("import numpy\n", &[("work/numpy.py", Code(""))], ""),
+        ("import helper\n", &[("work/helper.py", Code("import numpy\n"))], "numpy (/work/helper.py, line 1)"),
+        (
+            "try:\n    import helper\nexcept ModuleNotFoundError:\n    pass\n",
+            &[("work/helper.py", Code("import numpy\n"))],
+            "",
+        ),
+        ("import flash\n", &[("~/flash/__init__.py", Code("import numpy\n"))], ""),
+        ("import sys\nsys.path.insert(0, '/src')\nimport a\n", &[("src/a.py", Code(""))], ""),
+        ("import sys\nsys.path.insert(0, '/src')\nimport b\n", &[("src/a.py", Code(""))], "b (/work/train.py, line 3)"),
+        (
+            "import torch\nimport sys\nsys.path.append(f())\nimport b\n",
+            none,
+            "unknown: /work/train.py may change where modules come from",
+        ),
+        (
+            "import sys\nsys.path.append('/data/src')\nimport b\n",
+            none,
+            "unknown: /data/src, an entry of sys.path that the image does not have, may be mounted",
+        ),
+        (
+            "import ray\nimport psutil\n",
+            &[("~/ray/__init__.py", Code("")), ("~/ray/thirdparty/psutil/__init__.py", Code(""))],
+            "unknown: /usr/local/lib/python3.11/site-packages/ray/thirdparty has psutil, and the package that it is in may add it to \
+             sys.path",
+        ),
+        (
+            "import psutil\n",
+            &[("~/ray/__init__.py", Code("")), ("~/ray/psutil/__init__.py", Code(""))],
+            "psutil (/work/train.py, line 1)",
+        ),
+    ] {
+        assert_eq!(absent(code, files), expected, "{code}");
+    }
+}
+
+#[test]
+fn other_places_of_absent_modules_are_named() {
+    let of = |code: &str, files: &[(&str, Content<'_>)]| {
+        let train = [("work/train.py", Program(code))];
+        let facts = facts(&["python3.11", "/work/train.py"], &[&train, files].concat());
+        let elsewhere = facts.get(key::START_MODULES_ELSEWHERE).value().map(|folders| folders.join(" "));
+        let path = |key| facts.get(key).value().map(ToString::to_string);
+        (elsewhere.unwrap_or_default(), path(key::START_MODULES_FOLDER), path(key::START_MODULES_PYTHON))
+    };
+    let source = [("root/Megatron-LM/megatron/training/arguments.py", Code(""))];
+    let folder = "/root/Megatron-LM".to_owned();
+    assert_eq!(of("from megatron.training import x\n", &source), (folder.clone(), Some(folder.clone()), None));
+    assert_eq!(of("import megatron\nimport b\n", &source), (folder, None, None), "it lacks the other one");
+    let site = "opt/venv/lib/python3.11/site-packages";
+    let files = [
+        ("opt/venv/pyvenv.cfg", Program("home = /usr/local/bin\ninclude-system-site-packages = true\n")),
+        ("opt/venv/bin/python", Library(&[], &[])),
+        (&*format!("{site}/numpy/__init__.py"), Code("")),
+    ];
+    assert_eq!(of("import numpy\n", &files), (format!("/{site}"), None, Some("/opt/venv/bin/python".to_owned())));
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{Gap, ImagePath, ImportCondition, PythonImports, Site};
+use model::{Gap, ImagePath, ImportCondition, PythonImport, PythonImports, Site};
 use rootfs::RootFs;
 use rootfs::loader::{DlopenMode, Process, Stop, elf};
 
 use super::super::python::{Importable, Python, absolute, imports};
 use super::super::start::PythonTarget;
 use super::super::torch::Import;
+use super::absent::RequiredModule;
 use super::nvshmem::{NvshmemMismatch, mismatches};
 use super::{concerns, is_of_concern, missing, opened};
 
@@ -49,6 +50,10 @@ pub(crate) struct ImportWalk<'w, 'a> {
     opens_libraries: bool,
     /// True once torch is imported, in a walk that ends there.
     has_ended: bool,
+    /// True while the program ends if a module that the code imports is not installed.
+    is_required: bool,
+    /// Imports without which the program ends.
+    pub(super) required: Vec<RequiredModule>,
     depth: usize,
     /// Libraries that concern and that load.
     pub(super) loaded: Vec<(ImagePath, Site)>,
@@ -69,6 +74,8 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             modules: BTreeMap::from([("torch".to_owned(), None)]),
             opens_libraries: false,
             has_ended: false,
+            is_required: true,
+            required: Vec::new(),
             depth: 0,
             loaded: Vec::new(),
             refused: Vec::new(),
@@ -91,7 +98,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
         match &self.python.call.target {
             PythonTarget::Command(code) => {
                 let program = self.python.call.program.clone();
-                self.follow(&PythonImports::read(code.as_bytes()), &program, "", true);
+                self.follow(&PythonImports::read_program(code.as_bytes()), &program, "", true);
             }
             PythonTarget::Script(path) => {
                 let path = if rootfs.is_directory(path) { path.join(b"__main__.py") } else { path.clone() };
@@ -168,7 +175,16 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
     /// Follows the imports of code in a file.
     fn follow(&mut self, imports: &PythonImports, code: &ImagePath, package: &str, is_program: bool) {
         self.opens_libraries |= imports.open_libraries();
+        let is_required = self.is_required;
+        let holds = |import: &PythonImport<'_>| match import.condition {
+            ImportCondition::None => true,
+            ImportCondition::IsProgram => is_program,
+            ImportCondition::Unset(_) | ImportCondition::Found(_) => false,
+        };
+        let required = imports.required().filter(|import| is_required && holds(import));
+        self.required.extend(required.filter_map(|import| RequiredModule::of(&import, code)));
         for import in imports.iter() {
+            self.is_required = is_required && holds(&import) && import.line.is_some();
             let holds = match import.condition {
                 ImportCondition::None => true,
                 ImportCondition::IsProgram => is_program,
@@ -198,6 +214,7 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
                 }
             }
         }
+        self.is_required = is_required;
     }
 
     /// Opens a library by its name, as `ctypes.CDLL` does. The driver's libraries are not the image's.

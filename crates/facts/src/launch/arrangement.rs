@@ -92,6 +92,7 @@ fn add(file: &LaunchFile, containers: &[LaunchContainer], facts: &mut Facts) {
     facts.insert(key::CONTAINER_RDMA_NODES_FEW, few_rdma_nodes(facts));
     facts.insert(key::CONTAINER_OTHER_IMAGES, other_images(file));
     facts.insert(key::CONTAINER_HIDDEN, hidden(containers, name, facts));
+    doubt_modules(containers, facts);
     facts.insert(key::CONTAINER_COLLIDING_PORTS, colliding_ports(file));
     facts.insert(key::CONTAINER_NOT_PASSED, not_passed(file, containers));
     facts.insert(key::CONTAINER_UNRESOLVED, unresolved(file, facts));
@@ -214,6 +215,31 @@ fn hidden(containers: &[LaunchContainer], file: &str, facts: &Facts) -> Fact<Vec
         }
     }
     list.fact(gap)
+}
+
+/// Makes unknown which modules are absent where a mount brings other files into a folder that they are sought in, or another program.
+fn doubt_modules(containers: &[LaunchContainer], facts: &mut Facts) {
+    let Fact::Seen { value, .. } = facts.get(key::START_ABSENT_MODULES) else { return };
+    let searched = facts
+        .get(key::START_MODULES_SEARCHED)
+        .value()
+        .into_iter()
+        .flatten()
+        .map(|folder| ImagePath::from(folder.as_str()));
+    let folders: Vec<_> = searched.collect();
+    let mounts = containers.iter().flat_map(|container| &container.given.mounts);
+    let covers = |target: &str| {
+        let path = ImagePath::from(target);
+        value.iter().any(|text| text.contains(&format!("({target}")))
+            || folders.iter().any(|folder| folder.starts_with(&path) || path.starts_with(folder))
+    };
+    let hidden = mounts.filter_map(|said| said.value.as_deref()).find_map(|mount| {
+        let target = mount.rsplit(':').next().unwrap_or(mount).trim_end_matches('/');
+        covers(target).then(|| format!("the launch mounts {target}, which may have the modules"))
+    });
+    if let Some(why) = hidden {
+        facts.insert(key::START_ABSENT_MODULES, Fact::Unknown(Gap::new(why)));
+    }
 }
 
 /// Ports that commands of several services name, on the network of the host.

@@ -26,13 +26,23 @@ pub(super) fn find(
     let Some(mapping) = MAPPING.captures(text).and_then(|captures| captures.get(1)) else {
         return Err(Gap::new(format!("{finder} has no mapping of names that is understood")));
     };
-    let is_named =
-        |captures: &regex::bytes::Captures<'_>| captures.get(1).is_some_and(|key| key.as_bytes() == name.as_bytes());
-    let mapped = MAPPED.captures_iter(mapping.as_bytes()).find(is_named);
-    let path = mapped.and_then(|captures| Some(ImagePath::normalise(captures.get(2)?.as_bytes())));
+    let path = mapped(mapping.as_bytes(), name);
     // The finder appends the suffix of a module to the path.
     Ok(path.and_then(|path| {
         let name = String::from_utf8_lossy(path.file_name()).into_owned();
         modules::in_entry(files, version, &path.parent(), &name)
     }))
+}
+
+/// The path that a mapping has for a name.
+fn mapped(mapping: &[u8], name: &str) -> Option<ImagePath> {
+    let is_named =
+        |captures: &regex::bytes::Captures<'_>| captures.get(1).is_some_and(|key| key.as_bytes() == name.as_bytes());
+    let captures = MAPPED.captures_iter(mapping).find(is_named)?;
+    Some(ImagePath::normalise(captures.get(2)?.as_bytes()))
+}
+
+/// Returns true if a finder maps a name, whether or not the image has what it names.
+pub(super) fn names(files: &ProcessFiles<'_>, finder: &ImagePath, name: &str) -> bool {
+    files.text(finder).value().is_some_and(|text| mapped(text, name).is_some())
 }

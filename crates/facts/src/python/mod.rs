@@ -139,6 +139,12 @@ impl Python {
         Ok(modules.hidden(&ProcessFiles::of(rootfs, &self.call.state), name))
     }
 
+    /// Why a module may be found that no entry of the path has.
+    pub(super) fn doubt(&self, rootfs: &RootFs, name: &str) -> Option<Gap> {
+        let modules = self.modules.as_ref().ok()?;
+        modules.doubt(&ProcessFiles::of(rootfs, &self.call.state), name)
+    }
+
     /// What a package has for the name of a module.
     pub(super) fn within(&self, rootfs: &RootFs, package: &ImagePath, name: &str) -> Option<Importable> {
         let version = self.modules.as_ref().ok()?.version;
@@ -193,7 +199,18 @@ impl Python {
         };
         path.run_program(&call.target);
         let SitePath {
-            entries, packages, hooks, opaque, finders, unreadable_mark, changed, opened, is_understood, ..
+            entries,
+            packages,
+            hooks,
+            opaque,
+            finders,
+            unreadable_mark,
+            changed,
+            opened,
+            is_understood,
+            unfollowed,
+            missing,
+            ..
         } = path;
         self.changed = changed;
         self.opened = opened;
@@ -211,7 +228,8 @@ impl Python {
         let finders = each_once(finders);
         let opaque = each_once(opaque);
         let standard = start.standard;
-        Ok(ModuleSearch { version, entries, standard, archive, finders, opaque, program, gap: files.doubt() })
+        let gap = files.doubt();
+        Ok(ModuleSearch { version, entries, standard, archive, finders, opaque, unfollowed, missing, program, gap })
     }
 }
 

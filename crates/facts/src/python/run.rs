@@ -181,6 +181,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
         let before = find(self.path);
         let is_found = matches!(before, Some(Importable::Package(..) | Importable::Module(_)));
         let is_sure = !self.path.is_doubtful && self.torch != Reach::Maybe;
+        let is_followed = effects.is_some() && !text.contains(".remove(");
         let understood = match effects {
             None => is_found && ADDITION.is_match(text.as_bytes()),
             Some(effects) => {
@@ -193,6 +194,10 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
                 applied && is_same
             }
         };
+        if !is_followed || !understood {
+            let file = self.path.at.0.as_ref().map(ToString::to_string);
+            self.path.unfollowed.get_or_insert(file.unwrap_or_else(|| "the code behind -c".to_owned()));
+        }
         if understood || self.torch == Reach::Yes {
             return;
         }

@@ -22,6 +22,10 @@ pub(super) struct ModuleSearch {
     pub(super) finders: Vec<ImagePath>,
     /// Code that may change the search, and is not understood.
     pub(super) opaque: Vec<ImagePath>,
+    /// Code that changes the path in a way that is not followed, although it makes no difference to torch.
+    pub(super) unfollowed: Option<String>,
+    /// A folder that a `.pth` file names and that the image does not have.
+    pub(super) missing: Option<ImagePath>,
     /// An archive that runs, with modules of its own.
     pub(super) program: Option<ImagePath>,
     /// Why the path may have other entries.
@@ -60,6 +64,23 @@ impl ModuleSearch {
             }
         }
         Ok(ModuleImport { found, opaque: self.opaque.clone() })
+    }
+
+    /// Why a module may be found that no entry has.
+    pub(super) fn doubt(&self, files: &ProcessFiles<'_>, name: &str) -> Option<Gap> {
+        if let Some(code) = self.opaque.first().map(ToString::to_string).or_else(|| self.unfollowed.clone()) {
+            return Some(Gap::new(format!("{code} may change where modules come from")));
+        }
+        let of_installation = |entry: &ImagePath| *entry == self.archive || entry.file_name() == b"lib-dynload";
+        let mut absent = self.entries.iter().filter(|entry| !files.exists(entry) && !of_installation(entry));
+        let absent = absent.next().or(self.missing.as_ref());
+        let mounted =
+            absent.map(|folder| format!("{folder}, an entry of sys.path that the image does not have, may be mounted"));
+        let finder = self.finders.iter().find(|finder| editable::names(files, finder, name));
+        let mounted = mounted.or_else(|| {
+            finder.map(|finder| format!("{finder} names a folder that the image does not have and a run may mount"))
+        });
+        mounted.map(Gap::new)
     }
 
     /// The module of the program's folder or of `PYTHONPATH` that is imported by a name, and the installed one that it hides.

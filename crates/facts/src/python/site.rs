@@ -65,6 +65,10 @@ pub(super) struct SitePath<'w> {
     pub(super) is_doubtful: bool,
     /// False if the code behind `-c` changes the path in a way that is not understood.
     pub(super) is_understood: bool,
+    /// Code that changes the path in a way that is not followed, although it makes no difference to torch.
+    pub(super) unfollowed: Option<String>,
+    /// A folder that a `.pth` file names and that the image does not have.
+    pub(super) missing: Option<ImagePath>,
 }
 
 impl<'w> SitePath<'w> {
@@ -97,6 +101,8 @@ impl<'w> SitePath<'w> {
             at: (None, 1),
             is_doubtful: false,
             is_understood: true,
+            unfollowed: None,
+            missing: None,
         }
     }
 
@@ -258,6 +264,9 @@ impl<'w> SitePath<'w> {
                 continue;
             }
             let entry = folder.join(line.trim_end().as_bytes());
+            if !self.files.exists(&entry) {
+                self.missing.get_or_insert(entry.clone());
+            }
             if !self.known.contains(&entry) && self.files.exists(&entry) {
                 self.known.insert(entry.clone());
                 self.add_entry(self.entries.len(), entry.clone());

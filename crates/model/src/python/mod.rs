@@ -28,11 +28,21 @@ const WITHOUT_CUDA: &str = "IPython PIL _pytest aiohttp babel boto3 botocore dat
     pkg_resources plotly polars pyarrow pydantic pygments pytest requests rich scipy setuptools sklearn sympy tensorboard \
     test tests tokenizers torch torchgen transformers typing_extensions urllib3 wheel";
 
+/// Modules of the standard library that programs often import.
+const STANDARD: &str = "__future__ abc argparse array ast asyncio atexit base64 bisect builtins collections concurrent \
+    contextlib copy csv ctypes dataclasses datetime enum errno functools gc glob hashlib importlib inspect io itertools \
+    json logging math multiprocessing numbers operator os pathlib pickle platform pprint queue random re shutil signal \
+    site socket string struct subprocess sys tempfile textwrap threading time traceback types typing unittest urllib \
+    uuid warnings weakref zipfile";
+
 /// Text of code that may map libraries in ways that no import shows.
 const OPENS: &[&[u8]] = &[b"ctypes", b"dlopen", b"load_library", b"LoadLibrary", b"find_spec", b"spec_from_file"];
 
 /// The mark of such code among the statements.
 const MARK: &str = "!";
+
+/// What comes before an import of a package without such libraries.
+const OF_KNOWN: char = '~';
 
 /// What a Python file imports whenever it runs, in order: one statement a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +57,9 @@ pub struct PythonImport<'a> {
     pub module: &'a str,
     /// The names of `from MODULE import NAME, …`, separated by blanks; empty for `import MODULE`.
     pub names: &'a str,
+    /// The line of an import without which the program ends if the module is not installed. Only files outside of folders of
+    /// packages have it.
+    pub line: Option<usize>,
 }
 
 /// What must hold for an import.
@@ -79,14 +92,34 @@ impl PythonImports {
             && !(folder.is_none() && parts.split_last().is_some_and(|(_, folders)| folders.iter().any(is_of_other)))
     }
 
-    /// Reads a file.
+    /// Reads a file of a package.
     pub fn read(text: &[u8]) -> Self {
         let mut statements = Statements::read(text);
+        for statement in &mut statements {
+            statement.truncate(statement.find('@').unwrap_or(statement.len()));
+        }
+        Self::of(statements, text)
+    }
+
+    /// Reads a program, or a module outside of folders of packages: also what it imports of packages without such libraries.
+    pub fn read_program(text: &[u8]) -> Self {
+        Self::of(Statements::read(text), text)
+    }
+
+    fn of(mut statements: Vec<String>, text: &[u8]) -> Self {
         // The first import of torch counts for what is before it.
         let mut is_first = true;
-        statements.retain(|statement| {
-            let is_torch = statement.split(['.', ' ']).next() == Some("torch");
-            if is_torch { std::mem::take(&mut is_first) } else { !is_of_known(statement) }
+        statements.retain_mut(|statement| {
+            let is_torch = statement.split(['.', ' ', '@']).next() == Some("torch");
+            if is_torch {
+                return std::mem::take(&mut is_first);
+            }
+            let top = top_level(statement);
+            if is_without_cuda(top.as_bytes()) && statement.contains('@') {
+                statement.insert(0, OF_KNOWN);
+                return true;
+            }
+            top.is_empty() || !(super::is_among(top, STANDARD) || is_without_cuda(top.as_bytes()))
         });
         if OPENS.iter().any(|part| memchr::memmem::find(text, part).is_some()) {
             statements.push(MARK.to_owned());
@@ -109,9 +142,24 @@ impl PythonImports {
         self.0.lines().any(|line| line == MARK)
     }
 
-    /// The imports in order.
+    /// The imports in order, apart from those of packages without libraries of CUDA.
     pub fn iter(&self) -> impl Iterator<Item = PythonImport<'_>> {
+        self.all().filter_map(|(is_known, import)| (!is_known).then_some(import))
+    }
+
+    /// The imports without which the program ends if the module is not installed.
+    pub fn required(&self) -> impl Iterator<Item = PythonImport<'_>> {
+        self.all().filter_map(|(_, import)| import.line.is_some().then_some(import))
+    }
+
+    /// The imports in order, true for those of packages without libraries of CUDA.
+    fn all(&self) -> impl Iterator<Item = (bool, PythonImport<'_>)> {
         self.0.lines().filter(|line| *line != MARK).map(|line| {
+            let own = line.strip_prefix(OF_KNOWN);
+            let (line, number) = own
+                .unwrap_or(line)
+                .split_once('@')
+                .map_or_else(|| (own.unwrap_or(line), None), |(line, number)| (line, number.parse().ok()));
             let (condition, import) = line.split_once('?').unwrap_or(("", line));
             let (module, names) = import.split_once(' ').unwrap_or((import, ""));
             let condition = match condition {
@@ -121,7 +169,7 @@ impl PythonImports {
                     other.strip_prefix(condition::FOUND).map_or(ImportCondition::Unset(other), ImportCondition::Found)
                 }
             };
-            PythonImport { condition, module, names }
+            (own.is_some(), PythonImport { condition, module, names, line: number })
         })
     }
 }
@@ -130,16 +178,10 @@ fn is_without_cuda(package: &[u8]) -> bool {
     WITHOUT_CUDA.split_ascii_whitespace().any(|name| name.as_bytes() == package)
 }
 
-/// Returns true for an import from the standard library, or from a package of [`WITHOUT_CUDA`].
-fn is_of_known(statement: &str) -> bool {
-    const STANDARD: &str = "__future__ abc argparse array ast asyncio atexit base64 bisect builtins collections concurrent \
-        contextlib copy csv ctypes dataclasses datetime enum errno functools gc glob hashlib importlib inspect io itertools \
-        json logging math multiprocessing numbers operator os pathlib pickle platform pprint queue random re shutil signal \
-        site socket string struct subprocess sys tempfile textwrap threading time traceback types typing unittest urllib \
-        uuid warnings weakref zipfile";
+/// The first component of the module of a statement.
+fn top_level(statement: &str) -> &str {
     let import = statement.split_once('?').map_or(statement, |(_, import)| import);
-    let top = import.split(['.', ' ']).next().unwrap_or_default();
-    !top.is_empty() && (super::is_among(top, STANDARD) || is_without_cuda(top.as_bytes()))
+    import.split(['.', ' ', '@']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,11 +4,30 @@
 use super::PythonLines;
 use super::condition::{Known, Names};
 
+/// What the import of a module raises that is not installed.
+const ABSENCE: &str = "ModuleNotFoundError";
+
 /// Exceptions that no import of a library raises because the library cannot be mapped.
 const OTHERS: &str = "ModuleNotFoundError AttributeError IndexError KeyError NameError TypeError ValueError";
 
 /// When a block runs: the variable that must not be set, empty if there is none; `None` if that is unknown.
 type Reach = Option<String>;
+
+/// What installs modules, finds or replaces them in other ways, or ends the program: what is imported after it need not be there.
+const DOUBTS: &[&str] = &[
+    "exit(",
+    "exec(",
+    "os.exec",
+    "pip",
+    "subprocess",
+    "os.system",
+    "sys.modules",
+    "meta_path",
+    "path_hooks",
+    "rootutils",
+    "autoroot",
+    "install_import_hook",
+];
 
 /// Reads the statements of a file.
 #[derive(Default)]
@@ -16,6 +35,8 @@ pub(super) struct Statements {
     found: Vec<String>,
     names: Names,
     blocks: Vec<Block>,
+    /// True once code came behind which an import may find other modules.
+    is_doubtful: bool,
 }
 
 /// A block of statements below a header.
@@ -28,6 +49,8 @@ struct Block {
     attempt: Option<Attempt>,
     /// For a handler: true if it catches what a library raises that cannot be mapped.
     catches: bool,
+    /// For a handler: true if it catches what a module raises that is not installed.
+    catches_absence: bool,
     /// True if the last statement, directly in the block, raises an exception.
     raises: bool,
     /// The indentation of its statements.
@@ -41,15 +64,18 @@ struct Attempt {
     end: Option<usize>,
     /// True if a handler goes on without them.
     is_optional: bool,
+    /// True if a handler goes on where a module is not installed.
+    may_be_absent: bool,
 }
 
 impl Statements {
-    /// The certain imports: `CONDITION?MODULE NAMES`.
+    /// The certain imports: `CONDITION?MODULE NAMES`, with `@LINE` behind those without which the program ends.
     pub(super) fn read(text: &[u8]) -> Vec<String> {
         let mut statements = Self::default();
         let mut lines = PythonLines::new(text);
         while let Some((indent, line)) = lines.next_line() {
-            statements.line(indent, line);
+            let line = line.to_owned();
+            statements.line(indent, &line, lines.number());
         }
         while let Some(block) = statements.blocks.pop() {
             statements.close(&block);
@@ -57,7 +83,7 @@ impl Statements {
         statements.found
     }
 
-    fn line(&mut self, indent: usize, line: &str) {
+    fn line(&mut self, indent: usize, line: &str, number: usize) {
         let word = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
         let is_clause = matches!(word, "elif" | "else" | "except" | "finally");
         let mut continued = None;
@@ -75,6 +101,8 @@ impl Statements {
             }
         }
         let reach = self.blocks.last().map_or_else(|| Some(String::new()), |block| block.reach.clone());
+        self.is_doubtful |=
+            DOUBTS.iter().any(|part| line.contains(part)) || (word == "raise" && reach.as_deref() == Some(""));
         if let Some(header) = line.strip_suffix(':') {
             let block = self.header(indent, word, header, reach, continued);
             self.blocks.push(block);
@@ -83,7 +111,7 @@ impl Statements {
         match word {
             "import" | "from" => {
                 if let Some(condition) = reach {
-                    self.import(&condition, line);
+                    self.import(&condition, line, number);
                 }
             }
             _ => {
@@ -97,22 +125,32 @@ impl Statements {
 
     /// The block below a header.
     fn header(&mut self, indent: usize, word: &str, header: &str, parent: Reach, continued: Option<Block>) -> Block {
-        let mut block =
-            Block { indent, reach: None, otherwise: None, attempt: None, catches: false, raises: false, inner: None };
+        let mut block = Block {
+            indent,
+            reach: None,
+            otherwise: None,
+            attempt: None,
+            catches: false,
+            catches_absence: false,
+            raises: false,
+            inner: None,
+        };
         let condition = header.get(word.len()..).unwrap_or_default();
         match (word, continued) {
             ("if", _) => (block.reach, block.otherwise) = self.branches(condition, parent),
             ("elif", Some(before)) => (block.reach, block.otherwise) = self.branches(condition, before.otherwise),
             ("try", _) => {
                 block.reach = parent;
-                block.attempt = Some(Attempt { start: self.found.len(), end: None, is_optional: false });
+                block.attempt =
+                    Some(Attempt { start: self.found.len(), end: None, is_optional: false, may_be_absent: false });
             }
             ("with", _) => {
                 block.reach = parent.filter(|_| !["suppress", "raises"].iter().any(|name| header.contains(name)));
             }
             ("except", Some(before)) => {
                 block.attempt = self.after(&before);
-                block.catches = catches(condition);
+                block.catches = catches(condition, is_other);
+                block.catches_absence = catches(condition, |name| is_other(name) && name != ABSENCE);
             }
             // The body of a `try` that fails has no `else`.
             ("else", Some(before)) if before.attempt.is_some() => block.attempt = self.after(&before),
@@ -139,19 +177,27 @@ impl Statements {
 
     /// The `try` that goes on behind one of its blocks.
     fn after(&self, block: &Block) -> Option<Attempt> {
-        let Attempt { start, end, is_optional } = block.attempt?;
-        let end = Some(end.unwrap_or(self.found.len()));
-        Some(Attempt { start, end, is_optional: is_optional || (block.catches && !block.raises) })
+        let attempt = block.attempt?;
+        let end = Some(attempt.end.unwrap_or(self.found.len()));
+        let is_optional = attempt.is_optional || (block.catches && !block.raises);
+        let may_be_absent = attempt.may_be_absent || (block.catches_absence && !block.raises);
+        Some(Attempt { end, is_optional, may_be_absent, ..attempt })
     }
 
     /// Removes the imports that a `try` goes on without.
     fn close(&mut self, block: &Block) {
-        if let Some(Attempt { start, end: Some(end), is_optional: true }) = self.after(block) {
+        let Some(Attempt { start, end: Some(end), is_optional, may_be_absent }) = self.after(block) else { return };
+        if is_optional {
             self.found.drain(start..end);
+        } else if may_be_absent {
+            for statement in self.found.get_mut(start..end).unwrap_or_default() {
+                statement.truncate(statement.find('@').unwrap_or(statement.len()));
+            }
         }
     }
 
-    fn import(&mut self, condition: &str, line: &str) {
+    fn import(&mut self, condition: &str, line: &str, number: usize) {
+        let place = if self.is_doubtful { String::new() } else { format!("@{number}") };
         for statement in line.split(';').map(str::trim) {
             let modules: Vec<String> = if let Some(rest) = statement.strip_prefix("from ") {
                 let Some((module, names)) = rest.split_once(" import") else { continue };
@@ -164,7 +210,9 @@ impl Statements {
                 continue;
             };
             let is_name = |text: &String| text.chars().all(|c| c.is_alphanumeric() || "._* ".contains(c));
-            self.found.extend(modules.iter().filter(|module| is_name(module)).map(|module| marked(condition, module)));
+            self.found.extend(
+                modules.iter().filter(|module| is_name(module)).map(|module| marked(condition, module) + &place),
+            );
         }
     }
 
@@ -196,9 +244,13 @@ fn opened(line: &str) -> Option<&str> {
     (is_plain && name.starts_with("lib") && name.contains(".so")).then_some(name)
 }
 
-/// True if `except NAMES as NAME` catches what the import of a library raises that cannot be mapped.
-fn catches(exceptions: &str) -> bool {
+/// True if `except NAMES as NAME` catches other exceptions than those that are selected.
+fn catches(exceptions: &str, is_selected: impl Fn(&str) -> bool) -> bool {
     let names = exceptions.split(" as ").next().unwrap_or_default().split(['(', ')', ',', ' ']);
     let mut names = names.filter(|name| !name.is_empty()).peekable();
-    names.peek().is_none() || names.any(|name| !super::super::is_among(name, OTHERS))
+    names.peek().is_none() || names.any(|name| !is_selected(name))
+}
+
+fn is_other(exception: &str) -> bool {
+    super::super::is_among(exception, OTHERS)
 }

@@ -4,7 +4,7 @@ fn of(text: &str) -> Vec<String> {
     let imports = PythonImports::read(text.as_bytes());
     imports
         .iter()
-        .map(|PythonImport { condition, module, names }| {
+        .map(|PythonImport { condition, module, names, .. }| {
             let condition = match condition {
                 ImportCondition::None => String::new(),
                 ImportCondition::IsProgram => "main? ".to_owned(),
@@ -109,6 +109,37 @@ fn code_that_opens_libraries_is_marked() {
         assert_eq!(imports.open_libraries(), is_marked, "{code}");
     }
     assert!(PythonImports::read(b"import os\n").is_empty());
+}
+
+#[test]
+fn imports_without_which_a_program_ends() {
+    let required = |code: &str| {
+        let imports = PythonImports::read_program(code.as_bytes());
+        let required =
+            imports.required().map(|import| format!("{} {}", import.module, import.line.unwrap_or_default()));
+        required.collect::<Vec<_>>().join(", ")
+    };
+    for (code, expected) in [
+        ("import os\nimport numpy, yaml\nfrom transformers import x\n", "numpy 2, yaml 2, transformers 3"),
+        ("from . import a\nif __name__ == '__main__':\n    import b.c\n", ". 1, b.c 3"),
+        ("if x:\n    import a\ndef f():\n    import b\nwith x:\n    import c\n", "c 6"),
+        ("try:\n    import a\nexcept ModuleNotFoundError:\n    pass\nimport b\n", "b 5"),
+        ("try:\n    import a\nexcept (ImportError, OSError):\n    a = None\nimport b\n", "b 5"),
+        ("try:\n    import a\nexcept ValueError:\n    pass\n", "a 2"),
+        ("try:\n    import a\nexcept ImportError as e:\n    raise RuntimeError('x') from e\n", "a 2"),
+        ("try:\n    import a\nexcept:\n    sys.exit(1)\nimport b\n", ""),
+        ("import a\nif not x:\n    sys.exit(1)\nimport b\n", "a 1"),
+        ("import a\nsubprocess.run(['pip', 'install', 'b'])\nimport b\n", "a 1"),
+        ("import a\nsys.modules['b'] = a\nimport b\n", "a 1"),
+        ("import a\nraise RuntimeError\nimport b\n", "a 1"),
+        ("import pyrootutils\npyrootutils.setup_root(__file__)\nimport src\n", ""),
+    ] {
+        assert_eq!(required(code), expected, "{code}");
+        assert_eq!(PythonImports::read(code.as_bytes()).required().count(), 0);
+    }
+    assert_eq!(of("import numpy\nimport a\n"), ["a"], "a package without libraries of CUDA");
+    let program = PythonImports::read_program(b"import numpy\nimport a\n");
+    assert_eq!(program.iter().map(|import| import.module).collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]
