@@ -148,6 +148,21 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::EXTENSION_OTHER_TORCH, other_torch.and_then(|found, _| found.other));
     facts.insert(key::EXTENSION_LOADED, loaded);
     absent::produce(context, &found.as_ref().and_then(|faults, _| faults.absent.clone()), facts);
+    let failing = match context.python.as_ref().map(|python| (python, &python.program)) {
+        Some((_, Err(gap))) => Fact::Unknown(gap.clone()),
+        Some((python, Ok(_))) => {
+            listed(compiler::failing(context, python).into_iter().map(|(call, lacked)| match call.at {
+                (Some(file), line) => {
+                    let within = format!("line {line}");
+                    let site = context.rootfs.open(&file).ok().map(|(real, file)| file.site(&real, Some(&within)));
+                    (format!("{} ({file}, {within}): {lacked}", call.name), site)
+                }
+                (None, _) => (format!("{} (the code behind -c): {lacked}", call.name), None),
+            }))
+        }
+        None => Fact::Absent,
+    };
+    facts.insert(key::EXTENSION_BUILD_FAILS, failing);
     facts.insert(key::EXTENSION_NO_COMPILER, found.as_ref().and_then(|faults, _| faults.no_compiler.clone()));
     facts.insert(key::EXTENSION_NO_NVCC, found.as_ref().and_then(|faults, _| faults.no_nvcc.clone()));
     facts.insert(key::EXTENSION_BROKEN, imported);

@@ -288,7 +288,7 @@ fn of_alternatives_the_one_that_the_image_has_more_for_is_named() {
 #[test]
 fn compilers_count_where_the_program_imports_what_compiles() {
     let with = |command: &str, files: &[(&str, Content<'_>)]| {
-        let packages = ["triton", "deepspeed"].map(|name| format!("~/{name}/__init__.py"));
+        let packages = ["triton", "deepspeed", "vllm"].map(|name| format!("~/{name}/__init__.py"));
         let packages = packages.iter().map(|path| (path.as_str(), Code("")));
         let facts = facts(&["python3.11", "-c", command], &files.iter().copied().chain(packages).collect::<Vec<_>>());
         [key::EXTENSION_NO_COMPILER, key::EXTENSION_NO_NVCC]
@@ -307,6 +307,10 @@ fn compilers_count_where_the_program_imports_what_compiles() {
     assert_eq!(with(both, &[gcc, header]), ["", "deepspeed"]);
     assert_eq!(with(both, &[clang, header, nvcc]), ["", ""]);
     assert_eq!(with(both, &[gcc, header, ("usr/local/bin/nvcc", Library(&[], &[]))]), ["", ""]);
+    assert_eq!(with("import vllm", &[]), ["vllm", ""]);
+    let vllm = [("~/vllm/__init__.py", Code(""))];
+    let without_triton = facts(&["python3.11", "-c", "import vllm"], &vllm);
+    assert_eq!(*without_triton.get(key::EXTENSION_NO_COMPILER), Fact::Absent, "it compiles nothing without Triton");
 }
 
 #[test]
@@ -430,4 +434,53 @@ fn other_places_of_absent_modules_are_named() {
         (&*format!("{site}/numpy/__init__.py"), Code("")),
     ];
     assert_eq!(of("import numpy\n", &files), (format!("/{site}"), None, Some("/opt/venv/bin/python".to_owned())));
+}
+
+/// What `/work/train.py` compiles in vain, without its place.
+fn build_fails(code: &str, files: &[(&str, Content<'_>)]) -> String {
+    let base = [("work/train.py", Program(code)), ("~/triton/__init__.py", Code(""))];
+    let facts = facts(&["python3.11", "/work/train.py"], &[&base, files].concat());
+    let texts = facts.get(key::EXTENSION_BUILD_FAILS).value().map(|texts| texts.join("; ")).unwrap_or_default();
+    texts.replace("/work/train.py, ", "").replace("there is no ", "no ").replace(" in PATH", "")
+}
+
+#[test]
+fn what_the_program_compiles_needs_its_compiler() {
+    let program = |name: &'static str| (name, Library(&[], &[]));
+    let gcc = program("usr/local/bin/gcc");
+    for (code, expected) in [
+        ("import torch\nm = torch.compile(f(x))\n", "torch.compile (line 2): no gcc or clang"),
+        ("import torch as t\ndef main():\n    m = t.compile(f)\nmain()\n", "torch.compile (line 3): no gcc or clang"),
+        ("import torch\nif x:\n    m = torch.compile(f)\n", ""),
+        ("import torch\ntry:\n    g()\n    m = torch.compile(f)\nexcept Exception:\n    pass\n", ""),
+        ("import torch\ndef f():\n    m = torch.compile(f)\n", ""),
+        ("import torch\nm = torch.compile(f, backend='eager')\n", ""),
+        ("import torch\ntorch._dynamo.config.suppress_errors = True\nm = torch.compile(f)\n", ""),
+        ("import torch\n@torch.compile\ndef f():\n    pass\n", ""),
+        (
+            "import torch, triton\n@triton.jit\ndef add(x):\n    pass\nadd[(1,)](x)\n",
+            "the kernel add (line 5): no gcc or clang",
+        ),
+        ("import torch\ndef add(x):\n    pass\nadd[(1,)](x)\n", ""),
+    ] {
+        assert_eq!(build_fails(code, &[]), expected, "{code}");
+        assert_eq!(build_fails(code, &[gcc]), "", "{code}");
+        assert_eq!(build_fails(code, &[program("root/.triton/cache/x/cuda_utils.so")]), "", "{code}");
+    }
+    let [ninja, cxx] = ["usr/local/bin/ninja", "usr/local/bin/c++"].map(program);
+    let load = "from torch.utils.cpp_extension import load\nm = load(name='x', sources=['x.cpp'])\n";
+    let name = "torch.utils.cpp_extension.load (line 2): ";
+    assert_eq!(build_fails(load, &[]), format!("{name}no ninja"));
+    assert_eq!(build_fails(load, &[ninja]), format!("{name}no c++"));
+    assert_eq!(build_fails(load, &[ninja, cxx]), "");
+    let cuda = load.replace("x.cpp", "x.cu");
+    let unset = "CUDA_HOME is not set, and no nvcc or in /usr/local/cuda";
+    assert_eq!(build_fails(&cuda, &[ninja, cxx]), format!("{name}{unset}"));
+    let nvcc = program("usr/local/cuda/bin/nvcc");
+    assert_eq!(build_fails(&cuda, &[ninja, cxx, nvcc]), "");
+    let own = format!("import os\nos.environ['CUDA_HOME'] = '/usr/local/cuda-12'\n{cuda}");
+    let wrong = "torch.utils.cpp_extension.load (line 4): CUDA_HOME is /usr/local/cuda-12, which has no bin/nvcc";
+    assert_eq!(build_fails(&own, &[ninja, cxx, nvcc]), wrong);
+    assert_eq!(build_fails(&own.replace("'/usr/local/cuda-12'", "f()"), &[ninja, cxx]), "", "it is computed");
+    assert_eq!(build_fails(&cuda, &[program("root/.cache/torch_extensions/x/build.ninja")]), "");
 }

@@ -33,6 +33,7 @@ pub(super) use files::ProcessFiles;
 use first::FirstEntry;
 pub(super) use modules::{Importable, absolute};
 use options::PathOptions;
+pub(super) use run::{BuildCall, BuildKind};
 pub(super) use search::ModuleImport;
 use search::ModuleSearch;
 use site::SitePath;
@@ -59,6 +60,8 @@ pub(super) struct Python {
     pub(super) changed: ChangedVariables,
     /// Libraries that the program opens before it imports torch, true where their symbols are global.
     pub(super) opened: Vec<(String, bool)>,
+    /// Calls of the program that certainly run and compile code.
+    pub(super) builds: Vec<BuildCall>,
     /// The mark of its virtual environment, if the user cannot read it: then it does not start.
     pub(super) unreadable_mark: Option<ImagePath>,
     /// True if permissions refuse it nothing.
@@ -101,6 +104,7 @@ impl Python {
             hooks: Vec::new(),
             changed: ChangedVariables::default(),
             opened: Vec::new(),
+            builds: Vec::new(),
             unreadable_mark: None,
             is_unlimited: files.is_unlimited(),
             modules: Err(Gap::new("its path was not computed")),
@@ -208,12 +212,15 @@ impl Python {
             changed,
             opened,
             is_understood,
+            builds,
+            compiles,
             unfollowed,
             missing,
             ..
         } = path;
         self.changed = changed;
         self.opened = opened;
+        self.builds = if compiles { builds } else { Vec::new() };
         if !is_understood {
             return Err(Gap::new("the code behind -c changes sys.path in a way that is not understood"));
         }

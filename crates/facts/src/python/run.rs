@@ -2,6 +2,7 @@
 //! execution is certain, those that may run, and functions where they are called.
 
 mod blocks;
+mod builds;
 mod functions;
 mod imports;
 mod names;
@@ -20,6 +21,7 @@ use super::modules::{self, Importable};
 use super::program::is_of_packages;
 use super::site::SitePath;
 use super::source::{PythonSource, first_word};
+pub(crate) use builds::{BuildCall, BuildKind};
 use functions::Function;
 use names::ProgramNames;
 
@@ -160,6 +162,7 @@ impl<'r, 'w> ProgramRun<'r, 'w> {
                 self.path.opened.push((library, arguments.contains("RTLD_GLOBAL")));
             }
         }
+        self.note_build(&written);
         self.assign(text);
         self.calls(&written);
         self.has_group |= written.contains("init_process_group(") && !self.path.is_doubtful;

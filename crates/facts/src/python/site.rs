@@ -13,7 +13,7 @@ use super::files::ProcessFiles;
 use super::modules::{self, Importable};
 use super::options::PathOptions;
 use super::prefix::PythonPrefixes;
-use super::run::ProgramRun;
+use super::run::{BuildCall, ProgramRun};
 use super::variables::ChangedVariables;
 use super::venv;
 use super::version::PythonVersion;
@@ -65,6 +65,10 @@ pub(super) struct SitePath<'w> {
     pub(super) is_doubtful: bool,
     /// False if the code behind `-c` changes the path in a way that is not understood.
     pub(super) is_understood: bool,
+    /// Calls of the program that compile code.
+    pub(super) builds: Vec<BuildCall>,
+    /// False if the program has torch.compile do without what it cannot compile.
+    pub(super) compiles: bool,
     /// Code that changes the path in a way that is not followed, although it makes no difference to torch.
     pub(super) unfollowed: Option<String>,
     /// A folder that a `.pth` file names and that the image does not have.
@@ -101,6 +105,8 @@ impl<'w> SitePath<'w> {
             at: (None, 1),
             is_doubtful: false,
             is_understood: true,
+            builds: Vec::new(),
+            compiles: true,
             unfollowed: None,
             missing: None,
         }

@@ -24,6 +24,8 @@ pub(super) struct Function {
     module: Rc<ModuleName>,
     /// True if a decorator may call it, or have it called.
     is_registered: bool,
+    /// True for a kernel of Triton.
+    pub(super) is_kernel: bool,
 }
 
 impl ProgramRun<'_, '_> {
@@ -61,6 +63,7 @@ impl ProgramRun<'_, '_> {
             parameters: parameters.filter(|(name, _)| !name.is_empty()).collect(),
             module: Rc::clone(&self.module),
             is_registered: before.is_some_and(|before| registers(&before.text)),
+            is_kernel: before.is_some_and(|before| self.written(&before.text) == "@triton.jit"),
             body,
         };
         self.bind(&name, None);
