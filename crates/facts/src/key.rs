@@ -322,6 +322,8 @@ keys! {
     EXTENSION_BROKEN "extension.broken" Vec<String>, "Python packages beside torch that the program imports and that the dynamic loader refuses after `import torch`, each with its version, the library that links to torch, CUDA, NCCL or an RDMA stack, and the loader's message";
     EXTENSION_BROKEN_UNUSED "extension.broken_unused" Vec<String>, "The same of installed packages that the program does not import, or not for certain";
     EXTENSION_NO_COMPILER "extension.no_compiler" Vec<String>, "Modules that the program imports and that compile C code against Python while the job runs, if the image lacks gcc and clang, or Python.h";
+    EXTENSION_NO_BITSANDBYTES "extension.no_bitsandbytes" ImagePath, "The library that bitsandbytes opens for the CUDA of torch or for BNB_CUDA_VERSION, if the program imports it and it lacks this file";
+    EXTENSION_BITSANDBYTES_CHOICE "extension.bitsandbytes_choice" String, "The value of BNB_CUDA_VERSION, if bitsandbytes has no library for it";
     EXTENSION_BUILD_FAILS "extension.build_fails" Vec<String>, "Calls of the program that certainly run and compile code, each with its place and what the image lacks for it";
     EXTENSION_NO_NVCC "extension.no_nvcc" Vec<String>, "Modules that the program imports and that compile CUDA code while the job runs, if the image lacks nvcc";
     EXTENSION_MISSING "extension.missing" Vec<String>, "Libraries that these packages need and that the loader does not find, each with what usually brings it";

@@ -2,6 +2,7 @@
 //! refuses in the process that has imported torch, and whether the program imports them.
 
 mod absent;
+mod bitsandbytes;
 mod compiler;
 mod missing;
 mod nvshmem;
@@ -19,6 +20,7 @@ use super::python::{Python, imports};
 use super::torch::Import;
 use super::{Context, Facts, culprit, key};
 use absent::RequiredModule;
+use bitsandbytes::BitsandbytesLibrary;
 use compiler::Compiler;
 use nvshmem::NvshmemMismatch;
 pub(crate) use walk::ImportWalk;
@@ -76,6 +78,8 @@ struct AllFaults {
     no_nvcc: Fact<Vec<String>>,
     /// Modules that the program imports and its Python does not find.
     absent: Fact<Vec<RequiredModule>>,
+    /// The library that bitsandbytes lacks, where the program imports it.
+    no_bitsandbytes: Fact<ImagePath>,
 }
 
 /// Returns true for the name of such a library.
@@ -89,11 +93,14 @@ fn concerns(elf: &ElfInfo) -> bool {
 }
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let cuda = facts.get(key::TORCH_CUDA_VERSION).value().cloned();
+    let python = context.python.as_ref().zip(cuda.as_ref());
+    let bitsandbytes = python.and_then(|(python, cuda)| BitsandbytesLibrary::of(context, python, cuda));
     let found = match facts.get(key::TORCH_IMPORT_ERROR) {
         // Nothing is imported after torch.
         Fact::Seen { .. } => Fact::Absent,
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-        Fact::Absent => context.loader.agreed(|import| search(context, import)),
+        Fact::Absent => context.loader.agreed(|import| search(context, import, bitsandbytes.as_ref())),
     };
     if let Some(first) = found.value().and_then(|faults| faults.imported.refused.first()) {
         culprit::insert(&culprit::find(context, &first.message), facts);
@@ -106,7 +113,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             .collect();
         listed(names.into_iter().map(|name| (name, None)))
     });
-    let cuda = facts.get(key::TORCH_CUDA_VERSION).value().cloned();
     let other_cuda = found.as_ref().and_then(|faults, _| {
         let refused = all(faults).into_iter().flat_map(|faults| faults.refused);
         let mut releases = refused.filter_map(|refused| missing::cuda_release(&refused.message).map(ToOwned::to_owned));
@@ -147,6 +153,12 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::EXTENSION_CRASHES, other_torch.as_ref().and_then(|found, _| found.crashing.clone()));
     facts.insert(key::EXTENSION_OTHER_TORCH, other_torch.and_then(|found, _| found.other));
     facts.insert(key::EXTENSION_LOADED, loaded);
+    facts.insert(key::EXTENSION_NO_BITSANDBYTES, found.as_ref().and_then(|faults, _| faults.no_bitsandbytes.clone()));
+    let chosen = match &bitsandbytes {
+        Some(BitsandbytesLibrary::Missing(_, chosen)) => chosen.clone(),
+        Some(BitsandbytesLibrary::There(_)) | None => None,
+    };
+    facts.insert(key::EXTENSION_BITSANDBYTES_CHOICE, chosen.into());
     absent::produce(context, &found.as_ref().and_then(|faults, _| faults.absent.clone()), facts);
     let failing = match context.python.as_ref().map(|python| (python, &python.program)) {
         Some((_, Err(gap))) => Fact::Unknown(gap.clone()),
@@ -187,20 +199,35 @@ fn listed(texts: impl Iterator<Item = (String, Option<Site>)>) -> Fact<Vec<Strin
 
 /// What does not work in the process of an import: the packages that the program imports, each with the first library that
 /// is refused, and those whose own import fails.
-fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
+fn search<'a>(context: &Context<'a>, import: &Import<'a>, bitsandbytes: Option<&BitsandbytesLibrary>) -> AllFaults {
     let Some(python) = context.python.as_ref().filter(|python| python.program.is_ok()) else {
         let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
         let [no_compiler, no_nvcc] = [Fact::Absent, Fact::Absent];
-        return AllFaults { imported, unused, no_compiler, no_nvcc, absent: Fact::Absent };
+        return AllFaults {
+            imported,
+            unused,
+            no_compiler,
+            no_nvcc,
+            absent: Fact::Absent,
+            no_bitsandbytes: Fact::Absent,
+        };
     };
-    let mut program = ImportWalk::new(context.rootfs, python, import);
+    let library = match bitsandbytes {
+        Some(BitsandbytesLibrary::There(path)) => Some(path),
+        Some(BitsandbytesLibrary::Missing(..)) | None => None,
+    };
+    let mut program = ImportWalk::new(context.rootfs, python, import).with_bitsandbytes(library);
     program.program();
     let is_imported = |module: &str| program.modules.get(module).is_some_and(Option::is_some);
     let [no_compiler, no_nvcc] =
         [Compiler::C, Compiler::Nvcc].map(|compiler| compiler.missing(context, python, is_imported));
     let [imported, unused] = [ExtensionFaults::default(), ExtensionFaults::default()];
+    let no_bitsandbytes = match bitsandbytes {
+        Some(BitsandbytesLibrary::Missing(path, _)) if is_imported("bitsandbytes") => Fact::known(path.clone()),
+        _ => Fact::Absent,
+    };
     let absent = absent::absent(context, python, std::mem::take(&mut program.required));
-    let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc, absent };
+    let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc, absent, no_bitsandbytes };
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));
     let mut modules = program.modules.len();
@@ -211,7 +238,7 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>) -> AllFaults {
         gap: program.gap,
     };
     for package in packages(context, python) {
-        let mut walk = ImportWalk::new(context.rootfs, python, import);
+        let mut walk = ImportWalk::new(context.rootfs, python, import).with_bitsandbytes(library);
         walk.import(&package);
         modules += walk.modules.len();
         if modules > MOST_MODULES {

@@ -484,3 +484,45 @@ fn what_the_program_compiles_needs_its_compiler() {
     assert_eq!(build_fails(&own.replace("'/usr/local/cuda-12'", "f()"), &[ninja, cxx]), "", "it is computed");
     assert_eq!(build_fails(&cuda, &[program("root/.cache/torch_extensions/x/build.ninja")]), "");
 }
+
+#[test]
+fn the_library_of_bitsandbytes_is_computed() {
+    let init = ("~/bitsandbytes/__init__.py", Code("from . import cextension\n"));
+    let of = |code: &str, release: &str, files: &[&str]| {
+        let paths: Vec<_> = files.iter().map(|cuda| format!("~/bitsandbytes/libbitsandbytes_cuda{cuda}.so")).collect();
+        let cublas = |path: &String| if path.contains("cuda11") { "libcublas.so.11" } else { "libc10.so" };
+        let needed: Vec<_> = paths.iter().map(|path| [cublas(path)]).collect();
+        let libraries = paths.iter().zip(&needed).map(|(path, needed)| (path.as_str(), Library(needed, &[])));
+        let metadata = format!("~/bitsandbytes-{release}.dist-info/WHEEL");
+        let base = [
+            init,
+            (&*metadata, Code("")),
+            ("work/train.py", Program(code)),
+            ("~/torch/version.py", Code("__version__ = '2.9.0+cu129'\ncuda = '12.9'\n")),
+        ];
+        let files: Vec<_> = base.into_iter().chain(libraries).collect();
+        let facts = facts(&["python3.11", "/work/train.py"], &files);
+        let missing = facts.get(key::EXTENSION_NO_BITSANDBYTES).value().map(|path| path.file_name().to_vec());
+        let choice = facts.get(key::EXTENSION_BITSANDBYTES_CHOICE).value().cloned().unwrap_or_default();
+        let broken = facts.get(key::EXTENSION_BROKEN).value().map(|texts| texts.len());
+        (String::from_utf8(missing.unwrap_or_default()).unwrap(), choice, broken)
+    };
+    let import = "import torch\nimport bitsandbytes\n";
+    let missing = "libbitsandbytes_cuda129.so".to_owned();
+    let none = (String::new(), String::new(), None);
+    assert_eq!(of(import, "0.45.5", &["128", "129"]), none);
+    assert_eq!(of(import, "0.45.5", &["128", "130"]), (missing.clone(), String::new(), None));
+    assert_eq!(of("import torch\n", "0.45.5", &["128"]), none, "it is only installed");
+    assert_eq!(of(import, "0.50.0", &["128", "130"]), none, "another one of the same major release");
+    assert_eq!(of(import, "0.50.0", &["1210"]), none);
+    assert_eq!(of(import, "0.50.0", &["130"]), (missing, String::new(), None));
+    let chosen = |cuda: &str| format!("import os\nos.environ['BNB_CUDA_VERSION'] = '{cuda}'\n{import}");
+    let other = ("libbitsandbytes_cuda124.so".to_owned(), "124".to_owned(), None);
+    assert_eq!(of(&chosen("124"), "0.50.0", &["128", "129"]), other);
+    assert_eq!(
+        of(&chosen("118"), "0.45.5", &["118", "129"]),
+        (String::new(), String::new(), Some(1)),
+        "it needs cuBLAS 11"
+    );
+    assert_eq!(of(&chosen(""), "0.45.5", &["129"]), none);
+}

@@ -55,6 +55,8 @@ pub(crate) struct ImportWalk<'w, 'a> {
     /// Imports without which the program ends.
     pub(super) required: Vec<RequiredModule>,
     depth: usize,
+    /// What `import bitsandbytes` opens.
+    bitsandbytes: Option<ImagePath>,
     /// Libraries that concern and that load.
     pub(super) loaded: Vec<(ImagePath, Site)>,
     pub(super) refused: Vec<Refused>,
@@ -77,11 +79,17 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             is_required: true,
             required: Vec::new(),
             depth: 0,
+            bitsandbytes: None,
             loaded: Vec::new(),
             refused: Vec::new(),
             mismatched: Vec::new(),
             gap: None,
         }
+    }
+
+    /// The same with the library that bitsandbytes opens.
+    pub(super) fn with_bitsandbytes(self, library: Option<&ImagePath>) -> Self {
+        Self { bitsandbytes: library.cloned(), ..self }
     }
 
     /// The process of a program before it imports torch, with what it imports until then.
@@ -146,6 +154,9 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             self.depth -= 1;
             for libraries in opened::of(name, self.rootfs, &self.python.site_packages) {
                 self.load_one(&libraries, name);
+            }
+            if let Some(library) = self.bitsandbytes.take_if(|_| name == "bitsandbytes") {
+                self.load_one(&[library], name);
             }
         }
     }
