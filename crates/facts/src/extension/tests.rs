@@ -504,7 +504,7 @@ fn the_library_of_bitsandbytes_is_computed() {
         let facts = facts(&["python3.11", "/work/train.py"], &files);
         let missing = facts.get(key::EXTENSION_NO_BITSANDBYTES).value().map(|path| path.file_name().to_vec());
         let choice = facts.get(key::EXTENSION_BITSANDBYTES_CHOICE).value().cloned().unwrap_or_default();
-        let broken = facts.get(key::EXTENSION_BROKEN).value().map(|texts| texts.len());
+        let broken = facts.get(key::EXTENSION_BROKEN).value().map(Vec::len);
         (String::from_utf8(missing.unwrap_or_default()).unwrap(), choice, broken)
     };
     let import = "import torch\nimport bitsandbytes\n";

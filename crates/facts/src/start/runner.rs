@@ -12,6 +12,7 @@ mod near;
 mod project;
 mod refused;
 mod script;
+mod supervisor;
 mod surroundings;
 mod wrapped;
 
@@ -222,6 +223,9 @@ impl<'a> Runner<'a> {
         if let PythonTarget::Script(script) = &arguments.target
             && is_supervisor(script)
         {
+            if script.file_name() == b"supervisord" {
+                return supervisor::run(self, start, state, rest);
+            }
             let why = format!("{script} starts the programs that files of its own name");
             return Err(Self::gap(start, &why));
         }

@@ -144,12 +144,48 @@ fn commands_lead_to_the_python_that_runs() {
 }
 
 #[test]
-fn supervisors_are_not_followed() {
-    let files = [("usr/bin/supervisord", "#!/usr/bin/python3\nimport supervisor\n")];
-    let config = config(&[("PATH", "/usr/bin")], &["supervisord", "-n"], &[]);
+fn supervisord_starts_the_programs_of_its_configuration() {
+    let of = |conf: &str, words: &[&str]| {
+        let files = [
+            ("usr/bin/supervisord", "#!/usr/bin/python3\nimport supervisor\n"),
+            ("usr/bin/sshd", "elf"),
+            ("app/train.py", "import torch"),
+            ("srv/train.py", "import torch"),
+            ("etc/supervisor/supervisord.conf", conf),
+            ("etc/supervisor/conf.d/train.conf", "[program:train]\ncommand = python3 /app/train.py ; text\n"),
+        ];
+        let config = config(&[("PATH", "/usr/bin"), ("MODE", "fast")], words, &[]);
+        let start = ImageStart::of(&image(&files), Some(&config));
+        let Some(call) = start.call.filter(|_| start.gap.is_none()) else { return start.gap.unwrap().why };
+        let value = |name: &str| call.state.known(name).unwrap_or("-").to_owned();
+        format!("{:?} in {} {} {}", call.target, call.state.directory, value("A"), value("B"))
+    };
+    let sshd = "[program:sshd]\ncommand=/usr/bin/sshd -D\n";
+    let usual = ["supervisord", "-n"];
+    for (conf, expected) in [
+        (
+            "[program:t]\ncommand=python3 train.py\ndirectory=/srv\nenvironment=A=\"x,y\",B=%(ENV_MODE)s\n",
+            "/srv x,y fast",
+        ),
+        ("[supervisord]\nenvironment=A='1'\n[include]\nfiles = conf.d/*.conf\n", "/app 1 -"),
+        ("[program:t]\ncommand=bash -c \"A=$MODE; export A; exec python3 /app/train.py\"\n", "/app fast -"),
+        (
+            "[program:t]\ncommand=python3 /app/train.py\n[program:u]\ncommand=python3 x.py\nautostart=false\n",
+            "/app - -",
+        ),
+    ] {
+        let found = of(&format!("{sshd}{conf}"), &usual);
+        assert!(found.ends_with(&format!("in {expected}")) && found.contains("train.py"), "{conf}: {found}");
+    }
     assert!(
-        called(&files, &config).starts_with("unknown: the image's command: /usr/bin/supervisord starts the programs")
+        of("[program:t]\ncommand=python3 /app/train.py\nuser=a\n", &usual)
+            .ends_with("supervisord starts t as another user")
     );
+    assert!(
+        of("[program:t]\ncommand=python3 %(process_num)d\n[program:x]\ncommand=%(x)s", &usual)
+            .contains("computes a value")
+    );
+    assert!(of("", &["supervisord", "-c", "/none.conf"]).contains("/none.conf, which supervisord reads, was not read"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ const ANYWHERE: &[&str] = &[
     "pyvenv.cfg",
     "sitecustomize.py",
     "usercustomize.py",
+    "supervisord.conf",
     ".python-version",
     ".nccl.conf",
 ];
@@ -55,6 +56,7 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
         || is_of_python(path)
         || (bytes.starts_with(b"etc/ld.so.conf.d/") && name.ends_with(b".conf"))
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
+        || (bytes.starts_with(b"etc/supervisor") && (name.ends_with(b".conf") || name.ends_with(b".ini")))
         || (name.ends_with(b".sh") && is_sourced(path))
         // NCCL_CONF_FILE may name any file; these two parts are in every usual name.
         || (name.ends_with(b".conf") && name.windows(4).any(|part| part.eq_ignore_ascii_case(b"nccl")))
@@ -264,6 +266,10 @@ mod tests {
             ("root/.pyenv/version", true),
             ("opt/app/version", false),
             ("srv/.python-version", true),
+            ("app/supervisord.conf", true),
+            ("etc/supervisor/conf.d/train.conf", true),
+            ("etc/supervisord.d/train.ini", true),
+            ("etc/nginx/conf.d/train.conf", false),
             ("usr/lib/python3/dist-packages/__editable___torch_2_9_finder.py", true),
             ("usr/lib/python3.11/sitecustomize.py", true),
         ] {
