@@ -117,8 +117,11 @@ fn doubt(context: &Context<'_>, python: &Python, module: &str) -> Option<Gap> {
     if module == "distutils" && python.import(rootfs, "setuptools").is_ok_and(|import| import.found.is_some()) {
         return Some(Gap::new("setuptools brings distutils"));
     }
-    let mut folders = folders_with(rootfs, module);
-    let own = folders.find(|folder| python.site_packages.iter().any(|site| folder.starts_with(site)))?;
+    // Code of the job is followed, that of packages is not.
+    let is_of_package = |folder: &ImagePath| {
+        is_among_packages(folder) && python.site_packages.iter().any(|site| folder.starts_with(site))
+    };
+    let own = folders_with(rootfs, module).find(is_of_package)?;
     Some(Gap::new(format!("{own} has {module}, and the package that it is in may add it to sys.path")))
 }
 

@@ -405,6 +405,11 @@ fn modules_that_the_program_certainly_imports_must_be_found() {
              sys.path",
         ),
         (
+            "import sys\nsys.path.insert(0, '/src')\nimport b\n",
+            &[("src/a.py", Code("")), ("src/3rdparty/b/c.py", Code(""))],
+            "b (/work/train.py, line 3)",
+        ),
+        (
             "import psutil\n",
             &[("~/ray/__init__.py", Code("")), ("~/ray/psutil/__init__.py", Code(""))],
             "psutil (/work/train.py, line 1)",
