@@ -583,3 +583,21 @@ fn a_container_runs_as_the_user_that_its_file_names() {
         assert_eq!(user("j.sh", &format!("#!/bin/bash\n{script}\n")), expected, "{script}");
     }
 }
+
+#[test]
+fn mounts_may_bring_modules_that_the_image_lacks() {
+    let absent = |volume: &str| {
+        let run = format!("docker run --gpus all -v {volume} team/train:1\n");
+        let launch = Launched { files: vec![read("run.sh", &run).unwrap()], ..Launched::default() };
+        let mut facts = Facts::default();
+        facts.insert(crate::key::START_ABSENT_MODULES, Fact::known(vec!["b (/work/train.py, line 2)".to_owned()]));
+        let searched = ["/work", "/usr/lib/python3/dist-packages"].map(ToOwned::to_owned);
+        facts.insert(crate::key::START_MODULES_SEARCHED, Fact::known(searched.to_vec()));
+        let facts = facts.with_launch(&launch, "docker:team/train:1");
+        facts.get(crate::key::START_ABSENT_MODULES).value().is_some()
+    };
+    assert!(absent("/data:/data"));
+    for volume in ["/src:/work", "/src:/work/b", "./train.py:/work/train.py", "/lib:/usr/lib/python3"] {
+        assert!(!absent(volume), "{volume}");
+    }
+}
