@@ -29,7 +29,7 @@ pub fn judge(run: &ClusterRun, check: &Check<'_>, fail_on: FailOn) -> ClusterRep
         }
     }
     let nodes = run.nodes.iter().zip(&fates).map(|(node, fate)| (node.name.clone(), fate.clone())).collect();
-    report_on(nodes, &records, network::network(run), check, fail_on)
+    report_on(nodes, &records, network::network(run, &records), check, fail_on)
 }
 
 fn report_on(

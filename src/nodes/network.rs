@@ -3,19 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
-use cluster::{BetweenNodes, ClusterRun, Fate, Loss, NodeTest, TogetherRun};
+use cluster::{BetweenNodes, ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, TogetherRun};
+use probe::recording::StepOutcome;
+use probe::wire::between_nodes::BETWEEN_NODES;
 use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
 
-/// What the tests of a run show; none if it has no tests.
-pub(super) fn network(run: &ClusterRun) -> Option<NetworkReport> {
+/// What the tests of a run show; none if it was not asked for tests.
+pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<NetworkReport> {
+    let is_asked = run.steps.iter().any(|step| step == BETWEEN_NODES);
     let runs: Vec<_> = run.nodes.iter().map(|node| node.fate == Fate::Ended).collect();
-    let verdict = run.between.verdict(&run.network, &runs).ok().filter(|_| !run.between.tests.is_empty())?;
-    let words = Words { run, verdict: &verdict };
+    let verdict = run.between.verdict(&run.network, &runs).ok().filter(|_| is_asked)?;
+    let words = Words { run, records, verdict: &verdict };
     let bad = verdict.bad().into_iter().map(|(part, fault)| words.fault(part, fault));
     let losses = run.between.losses().into_iter().map(|loss| words.loss(&loss));
     let common = verdict.common.iter().map(|common| words.common(common));
     Some(NetworkReport {
-        parts: bad.chain(words.failures()).chain(losses).chain(common).chain(words.doubts()).collect(),
+        parts: bad
+            .chain(words.failures())
+            .chain(losses)
+            .chain(common)
+            .chain(words.untested())
+            .chain(words.doubts())
+            .collect(),
         references: verdict.references.iter().map(|rate| rate.map(whole)).collect(),
         noise: verdict.noise,
         unseen_loss: verdict.unseen_loss,
@@ -28,6 +37,7 @@ pub(super) fn network(run: &ClusterRun) -> Option<NetworkReport> {
 /// What the parts of a verdict are called.
 struct Words<'a> {
     run: &'a ClusterRun,
+    records: &'a [NodeRecord],
     verdict: &'a Verdict,
 }
 
@@ -122,6 +132,26 @@ impl Words<'_> {
         }
     }
 
+    /// Nodes that no test has though their program ran to its end.
+    fn untested(&self) -> Vec<NetworkPart> {
+        let is_untested =
+            |node: usize| !self.run.between.tests.iter().any(|test| test.pair.0 == node || test.pair.1 == node);
+        let nodes = self.run.nodes.iter().enumerate();
+        let nodes = nodes.filter(|(number, node)| node.fate == Fate::Ended && is_untested(*number));
+        let part = |(number, node): (usize, &NodeRun)| {
+            let left_out = self.run.between.left_out.iter().find(|(left_out, _)| *left_out == number);
+            let record = self.records.iter().find(|record| record.name == node.name);
+            let outcome = record.and_then(|record| Some(&record.recording.find(BETWEEN_NODES)?.outcome));
+            let why = match (left_out, outcome) {
+                (Some((_, why)), _) | (None, Some(StepOutcome::Skipped(why))) => why,
+                (None, Some(StepOutcome::Failed(failure))) => &failure.message,
+                (None, _) => "no other node could be tested with it",
+            };
+            self.part(Part::Node(number), "undecided", format!("it was not tested: {why}"))
+        };
+        nodes.map(part).collect()
+    }
+
     /// What is undecided. A doubt about all nodes is one.
     fn doubts(&self) -> Vec<NetworkPart> {
         let mut parts = BTreeMap::new();
@@ -129,6 +159,8 @@ impl Words<'_> {
             match why {
                 // What is slow is said by the rail.
                 Why::AllSlow => {}
+                // So are nodes without a test.
+                Why::NoRate if self.run.between.tests.is_empty() => {}
                 Why::NoMajority | Why::NoRate => {
                     parts.entry((0, self.why(*why))).or_insert_with_key(|(_, text)| of_all("undecided", text.clone()));
                 }

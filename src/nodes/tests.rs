@@ -109,7 +109,9 @@ fn tested(nodes: usize, change: impl Fn(&mut NodeTest)) -> ClusterRun {
     };
     let between = BetweenNodes { tests: pairs.map(test).collect(), ..BetweenNodes::default() };
     let nodes = (0..nodes).map(|number| node(&format!("n{number}"), "both-healthy")).collect();
-    ClusterRun { nodes, between, ..ClusterRun::default() }
+    let mut steps = probe::ProbePlan::default_steps().steps;
+    steps.push("between-nodes".to_owned());
+    ClusterRun { steps, nodes, between, ..ClusterRun::default() }
 }
 
 /// The node sends half on its second rail.
@@ -181,4 +183,17 @@ fn a_failed_test_is_never_passed_over() {
     assert!(first_line(&text).ends_with("the odd node is n3: a test failed: why"), "{text}");
     let (report, text) = judged_run(&tested(6, fails(None)), FailOn::Error);
     assert_eq!((report.outcome(), report.odd.len()), (Verdict::Incomplete, 0), "{text}");
+}
+
+#[test]
+fn a_node_that_was_not_tested_is_undecided() {
+    let mut run = tested(5, |_| {});
+    run.between.tests.retain(|test| test.pair.1 != 4);
+    run.between.left_out = vec![(4, "CUDA sees no GPU there, unlike on most nodes".to_owned())];
+    let (report, text) = judged_run(&run, FailOn::Error);
+    assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
+    assert!(first_line(&text).contains("n4 is undecided: it was not tested: CUDA sees no GPU there"), "{text}");
+    let (report, text) = judged_run(&tested(1, |_| {}), FailOn::Error);
+    assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
+    assert!(first_line(&text).contains("n0 is undecided: it was not tested: no other node could be tested"), "{text}");
 }
