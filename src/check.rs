@@ -2,6 +2,7 @@
 //! functions.
 
 mod hosts;
+mod launch_remedy;
 pub mod probed;
 pub mod remedy;
 
@@ -155,11 +156,21 @@ impl<'r> Check<'r> {
             let names = containers.iter().map(|container| container.name.as_str());
             let reference = std::iter::once(file.name.as_str()).chain(names).collect::<Vec<_>>().join(", ");
             let summary = ImageSummary { reference, notes: vec![note], ..ImageSummary::default() };
-            let facts = Facts::of_containers(file, &containers, &self.launch.options);
-            let assessments = self.judged(&summary, facts, Some(&Facts::default()));
+            let assessments = self.judged_containers(&summary, file, &containers);
             (summary, assessments)
         };
         self.launch.groups().into_iter().map(judged).collect()
+    }
+
+    /// Judges what a launch file gives these of its containers.
+    fn judged_containers(
+        &self,
+        summary: &ImageSummary,
+        file: &LaunchFile,
+        containers: &[LaunchContainer],
+    ) -> Vec<Assessment<'r>> {
+        let facts = Facts::of_containers(file, containers, &self.launch.options);
+        self.judged(summary, facts, Some(&Facts::default()))
     }
 
     /// Judges an image once, or once for each host.

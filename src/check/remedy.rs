@@ -219,7 +219,7 @@ fn failing<'a, 'r>(assessments: &'a [Assessment<'r>]) -> BTreeMap<&'r str, (&'r 
 }
 
 /// Why a finding without a mechanical change remains.
-fn by_hand(rule: &Rule) -> String {
+pub(super) fn by_hand(rule: &Rule) -> String {
     match (rule.owner, rule.severity) {
         (Owner::Host, _) => "it concerns the host".to_owned(),
         (_, Severity::Info) => "it is only noted".to_owned(),

@@ -358,7 +358,7 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_input(&path, limits).map_err(|error| wrong(error.why))?;
-        let mut file = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
+        let file = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
         let more = file.notes.len().saturating_sub(LAUNCH_NOTES);
         let more = (more > 0).then(|| counted(more, "more note", "more notes"));
         for note in file.notes.iter().take(LAUNCH_NOTES).chain(&more) {
@@ -369,11 +369,7 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         if count > MOST_VARIABLES {
             return Err(wrong(format!("it sets {count} variables, of which at most {MOST_VARIABLES} are read")));
         }
-        let lists = file.containers.iter_mut().map(|container| &mut container.settings);
-        for settings in lists.chain([&mut file.settings, &mut file.unpassed]) {
-            settings.retain(|setting| is_shown(&setting.name));
-        }
-        launched.files.push(file);
+        launched.files.push(file.with_shown());
     }
     for text in options {
         let (name, value) = variable(text)?;

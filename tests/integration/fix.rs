@@ -195,12 +195,9 @@ fn a_dockerfile_of_another_image_is_refused() {
 fn the_diff_needs_a_dockerfile_and_one_image() {
     let image = built("good", &[("A", "1")], "FROM debian:12\nENV A=1\n");
     for (arguments, why) in [
-        (&["--fix", "oci:."][..], "--dockerfile <FILE>"),
+        (&["--fix", "oci:."][..], "name one with --dockerfile or --launch"),
         (&["--fix", "--dockerfile", "Dockerfile", "--format", "json", "oci:."], "cannot be used with '--format"),
-        (
-            &["--fix", "--dockerfile", "Dockerfile", "oci:.", "oci:."],
-            "--fix changes the Dockerfile of one image: name one",
-        ),
+        (&["--fix", "--dockerfile", "Dockerfile", "oci:.", "oci:."], "--fix is for one image: name one"),
     ] {
         let output = run_in(image.path(), &[&["check", "--cache", "off"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));

@@ -23,6 +23,7 @@ mod generate;
 mod host_facts;
 mod hosts;
 mod launch;
+mod launch_fix;
 mod logs;
 mod many;
 mod media;

@@ -200,7 +200,8 @@ Examples:
   ncclcheck check pytorch/pytorch:latest
   ncclcheck check --format json=report.json oci:layout
   ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 torch.tar
-  ncclcheck check --fix --dockerfile Dockerfile my/image:1 | patch -p0";
+  ncclcheck check --fix --dockerfile Dockerfile my/image:1 | patch -p0
+  ncclcheck check --fix --launch job.yaml | patch -p0";
 
 #[derive(Debug, Args)]
 #[command(
@@ -231,11 +232,11 @@ pub(super) struct CheckCommand {
     /// `ncclcheck log` reads a log alone. Of several jobs in the logs, the last counts.
     #[arg(long, value_name = "LOG", conflicts_with_all = ["fix", "baseline"], help_heading = "Image")]
     pub(super) log: Vec<PathBuf>,
-    /// Print a change of the Dockerfile that settles findings, as a diff, in place of the report
+    /// Print a change of the Dockerfile, or of the launch files, that settles findings, in place of the report
     ///
-    /// The image is judged again with the change. What that settles, and what only a build can show, is printed on
-    /// standard error. The Dockerfile is not written: pipe the diff to `patch -p0` or `git apply -p0`.
-    #[arg(long, requires = "dockerfile", conflicts_with_all = ["format", "file"], help_heading = "Output")]
+    /// The image or the launch is judged again with the change. What that settles, and what only a build can show, is printed on
+    /// standard error. No file is written: pipe the diff to `patch -p0` or `git apply -p0`.
+    #[arg(long, conflicts_with_all = ["format", "file"], help_heading = "Output")]
     pub(super) fix: bool,
     /// Fail only on what is worse than in a report or image
     ///

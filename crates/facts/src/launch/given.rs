@@ -194,6 +194,13 @@ impl Given {
         }
     }
 
+    /// Reads the size of /dev/shm, which counts unless the host's or another memory is mounted over it.
+    pub(super) fn shm_size(&mut self, size: &str, line: usize) {
+        if self.shm != Some(SharedMemory::Large) {
+            self.shm = Some(SharedMemory::Bytes(Said { value: bytes(size, self.starter), line }));
+        }
+    }
+
     /// Reads the mode of a container's IPC namespace. That of another container has the /dev/shm of the other.
     pub(super) fn ipc(&mut self, mode: &str, line: usize) {
         match mode {

@@ -67,6 +67,18 @@ impl Launched {
         images
     }
 
+    /// The containers of each file that run an image, or may run a job where the reference is empty: the indices of the file
+    /// and of the containers in it. A file that starts no container is among them.
+    pub fn places(&self, reference: &str) -> Vec<(usize, Vec<usize>)> {
+        let of_file = |file: &LaunchFile| {
+            let meant = meant(&file.containers, reference);
+            let indices = file.containers.iter().enumerate();
+            let indices = indices.filter(|(_, own)| meant.iter().any(|one| std::ptr::eq(*one, *own)));
+            indices.map(|(index, _)| index).collect()
+        };
+        self.files.iter().map(of_file).enumerate().collect()
+    }
+
     /// The containers of each file that may run a job, of which those that get the same are one group. A file that starts no
     /// container has one group without any.
     pub fn groups(&self) -> Vec<(&LaunchFile, Vec<LaunchContainer>)> {

@@ -9,6 +9,7 @@ mod command;
 mod compose;
 mod container;
 mod details;
+mod edit;
 mod given;
 mod kubernetes;
 mod launched;
@@ -24,6 +25,8 @@ use model::{Site, conceal};
 
 pub use command::script;
 pub use container::LaunchContainer;
+pub use edit::{with_keys, with_options, with_replaced, with_variable};
+pub use given::Starter;
 pub use launched::Launched;
 pub use lines::lines;
 
@@ -32,6 +35,8 @@ pub use lines::lines;
 pub struct LaunchFile {
     /// Its name, as the user wrote it.
     pub name: String,
+    /// Its content.
+    pub text: String,
     /// The variables that every process of the job gets, in file order: the last assignment of a variable counts.
     pub settings: Vec<Setting>,
     /// The containers that it starts.
@@ -40,6 +45,18 @@ pub struct LaunchFile {
     pub unpassed: Vec<Setting>,
     /// Notes for the reader about variables that the file does not hold.
     pub notes: Vec<String>,
+}
+
+impl LaunchFile {
+    /// Keeps the variables that may be shown: others may be secrets.
+    #[must_use]
+    pub fn with_shown(mut self) -> Self {
+        let lists = self.containers.iter_mut().map(|container| &mut container.settings);
+        for settings in lists.chain([&mut self.settings, &mut self.unpassed]) {
+            settings.retain(|setting| crate::is_shown(&setting.name));
+        }
+        self
+    }
 }
 
 /// What a script or a document sets.
@@ -96,6 +113,7 @@ pub fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
         script_file(name, text).map_err(|why| Document { name, text }.mistake_of("", why))?
     };
     name.clone_into(&mut file.name);
+    text.clone_into(&mut file.text);
     for note in &mut file.notes {
         *note = conceal(note).into_owned();
     }

@@ -264,7 +264,7 @@ fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
             given.has_gpu |= value == "nvidia";
             given.details.add(Detail::Runtime, value, line);
         }
-        "--shm-size" => given.shm = Some(SharedMemory::Bytes(Said { value: bytes(value, Starter::Docker), line })),
+        "--shm-size" => given.shm_size(value, line),
         "--ipc" => given.ipc(value, line),
         "--network" | "--net" => {
             let network = (!is_computed(value)).then(|| value.to_owned());

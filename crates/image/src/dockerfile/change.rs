@@ -300,8 +300,8 @@ pub(super) fn line_end(text: &str, offset: usize) -> usize {
     text.get(offset..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| offset + newline + 1)
 }
 
-/// The change from one text to another, as `patch -p0` and `git apply -p0` read it; empty if there is none.
-fn unified(path: &str, before: &str, after: &str) -> String {
+/// The change from one text of a file to another, as `patch -p0` and `git apply -p0` read it; empty if there is none.
+pub fn unified(path: &str, before: &str, after: &str) -> String {
     // A line ends where `patch` ends it, not at a carriage return.
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let before = lines(before);

@@ -28,7 +28,7 @@ use eval::ConditionTruth;
 use fix::{FixSubject, FixTemplate};
 use message::Message;
 
-pub use change::RuleChange;
+pub use change::{RuleChange, RuleEdit, RuleReplacement};
 pub use condition::{ConditionError, FUNCTIONS, Function};
 pub use files::RuleFile;
 pub use fix::ImageNames;
@@ -60,6 +60,8 @@ pub struct Rule {
     pub fix: String,
     /// The mechanical part of the fix, if it has one.
     pub change: Option<RuleChange>,
+    /// The edits of a launch file that settle a failure, if there are such.
+    pub edit: Option<RuleEdit>,
     /// Rules whose findings and missing answers follow from a failure, by id or pattern.
     pub explains: Vec<String>,
     /// URLs of the sources.

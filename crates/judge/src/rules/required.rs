@@ -70,6 +70,7 @@ impl Rule {
             remedy: FixTemplate::plain(fix.clone()),
             fix,
             change: None,
+            edit: None,
             explains: Vec::new(),
             references: Vec::new(),
             examples: Examples::default().into(),

@@ -14,7 +14,7 @@ use model::{Fact, Owner, Severity, Value, Version, suggestion};
 
 use crate::shipped::Shipped;
 
-use super::change::RuleChange;
+use super::change::{RuleChange, RuleEdit};
 use super::condition::{Condition, ConditionError};
 use super::fix::FixTemplate;
 use super::message::{Message, named};
@@ -61,6 +61,8 @@ struct RuleDocument {
     fix: Spanned<String>,
     /// The mechanical part of the fix, for `ncclcheck check --fix`.
     change: Option<RuleChange>,
+    /// Edits of the launch file that settle a failure, by form, for `ncclcheck check --fix`.
+    edit: Option<RuleEdit>,
     /// Rules whose findings and missing answers follow from a failure, by id or pattern: runtime/*.
     #[serde(default)]
     explains: Vec<String>,
@@ -243,6 +245,9 @@ impl Rule {
         if file.title.value.trim().is_empty() {
             return Err(document.mistake(&file.title, "the title is empty"));
         }
+        if let Some(edit) = file.edit.as_ref().filter(|_| !is_trusted) {
+            edit.check().map_err(|why| document.mistake_of("edit", why))?;
+        }
         let compile = |text: &str| {
             if is_trusted { Ok(Condition::trusted(text.to_owned())) } else { Condition::compile(text) }
         };
@@ -276,6 +281,7 @@ impl Rule {
             },
             fix: FixTemplate::page(fix),
             change: file.change,
+            edit: file.edit,
             explains: file.explains,
             references: file.references,
             examples: file.examples.into(),
