@@ -396,7 +396,7 @@ keys! {
     HOST_REDIRECTING_PORTS "host.redirecting_ports" Vec<String>, "PCIe switch ports above the GPUs whose ACS redirects peer-to-peer traffic to the root complex";
     HOST_TRANSLATED_GPUS "host.translated_gpus" Vec<String>, "GPUs whose DMA addresses the IOMMU translates";
     HOST_RDMA_DEVICES "host.rdma_devices" Vec<String>, "RDMA devices of the host, without those of Azure Accelerated Networking";
-    HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings that name an interface, an RDMA device, a GPU or a CPU of which the host has none: the setting, and what the host has. Interfaces and RDMA devices are those of a process in the network of the host";
+    HOST_UNMATCHED_NAMES "host.unmatched_names" Vec<String>, "Settings that name an interface, an RDMA device, a GPU, a CPU or a NUMA node of which the host has none: the setting, and what the host has. Interfaces and RDMA devices are those of a process in the network of the host";
     HOST_DOUBTFUL_NAMES "host.doubtful_names" Vec<String>, "Settings that take only interfaces which reach no other host, or leave some out and take such a one or that of a RoCE NIC beside others, or a GID that no port may have: the setting, and what the host has";
     HOST_RDMA_WITHOUT_VERBS "host.rdma_without_verbs" Vec<String>, "RDMA devices that the kernel does not expose to user space";
     HOST_RDMA_ACTIVE_PORTS "host.rdma_active_ports" Vec<String>, "Active ports of the host's RDMA devices";
@@ -521,6 +521,7 @@ keys! {
     CONTAINER_MEMORY "container.memory_bytes" i64, "Most memory of the container, in bytes";
     CONTAINER_CPUS "container.cpus" i64, "Most CPUs of the container, rounded up";
     CONTAINER_CPU_SET "container.cpu_set" Vec<String>, "The CPUs of the container, as the kernel lists them, such as 0-15";
+    CONTAINER_NUMA_NODES "container.numa_nodes" Vec<String>, "The NUMA nodes that the launch names, as the kernel lists them, such as 0-1: for the memory of the container, and of the program by numactl and srun";
     CONTAINER_CAPABILITIES "container.capabilities" Vec<String>, "Linux capabilities that the launch adds, such as SYS_NICE";
     CONTAINER_SECURITY "container.security" Vec<String>, "Profiles and options of seccomp, AppArmor and SELinux that the launch gives the container";
     CONTAINER_RUNTIME "container.runtime" Vec<String>, "The OCI runtime of the container, or its runtime class in Kubernetes";

@@ -28,6 +28,8 @@ pub(super) enum Detail {
     Claims,
     /// The CPUs, as the kernel lists them.
     CpuSet,
+    /// The NUMA nodes, as the kernel lists them.
+    NumaNodes,
 }
 
 impl Detail {
@@ -41,6 +43,7 @@ impl Detail {
         (Self::HugePages, key::CONTAINER_HUGE_PAGES, "huge pages"),
         (Self::Claims, key::CONTAINER_CLAIMS, "resource claims"),
         (Self::CpuSet, key::CONTAINER_CPU_SET, "CPUs"),
+        (Self::NumaNodes, key::CONTAINER_NUMA_NODES, "NUMA nodes"),
     ];
 }
 

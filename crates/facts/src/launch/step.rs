@@ -21,7 +21,7 @@ const PROGRAMS: &[ContainerProgram] = &[
         names: "srun",
         valued: "-N -n -c -p -J -t -A -w -x -o -e -i -D -G -q -m -C -d --nodes --ntasks --cpus-per-task --partition --job-name \
             --time --account --nodelist --output --error --input --chdir --gpus --gres --mpi --ntasks-per-node \
-            --gpus-per-node --gpus-per-task --mem --qos --constraint --export --jobid --cpu-bind --gpu-bind --distribution \
+            --gpus-per-node --gpus-per-task --mem --qos --constraint --export --jobid --cpu-bind --mem-bind --gpu-bind --distribution \
             --exclude --container-image --container-mounts --container-workdir --container-name --container-save \
             --container-env --het-group",
     },
@@ -38,7 +38,7 @@ const PROGRAMS: &[ContainerProgram] = &[
         names: "docker podman nerdctl",
         valued: "-v --volume --mount -e --env --env-file -w --workdir -u --user -p --publish --name --gpus --device \
             --shm-size --ulimit --network --net --ipc --pid --entrypoint --cap-add --cap-drop --security-opt -h --hostname \
-            --runtime -l --label -m --memory --cpus --cpuset-cpus --tmpfs --restart --log-driver --log-opt --add-host --dns \
+            --runtime -l --label -m --memory --cpus --cpuset-cpus --cpuset-mems --tmpfs --restart --log-driver --log-opt --add-host --dns \
             --platform --pull --userns --group-add --expose -a --attach --annotation --cidfile",
     },
 ];
@@ -213,6 +213,9 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         rest = after;
     }
     let rest = if has_verb { rest } else { rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest) };
+    for nodes in numa_nodes(rest) {
+        container.given.details.add(Detail::NumaNodes, nodes, line);
+    }
     let mut command_words = rest.to_vec();
     if let ([only], Some((script, _))) = (command_words.as_slice(), &command.input)
         && is_among(only.rsplit('/').next().unwrap_or_default(), "sh bash")
@@ -230,6 +233,25 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         arguments: Some(Vec::new()),
         ..container
     })
+}
+
+/// The NUMA nodes to which numactl binds a program: options between its name and that of the program.
+fn numa_nodes(words: &[String]) -> Vec<&str> {
+    let begin = words.iter().position(|word| word.rsplit('/').next() == Some("numactl"));
+    let mut words = words.iter().skip(begin.map_or(words.len(), |begin| begin + 1)).map(String::as_str);
+    let mut found = Vec::new();
+    while let Some(option) = words.next().filter(|word| word.starts_with('-')) {
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let names = "-N --cpunodebind -m --membind -i --interleave -p --preferred -w --weighted-interleave";
+        if is_among(name, names) {
+            found.extend(value.or_else(|| words.next()));
+        } else if is_among(name, "-C --physcpubind") && value.is_none() {
+            words.next();
+        }
+    }
+    // `all`, `!0` and `+0` name no node of the host by its number.
+    found.retain(|nodes| nodes.starts_with(|c: char| c.is_ascii_digit()));
+    found
 }
 
 /// Parts of names of variables that hold options. An array stands as `computed`.
@@ -278,6 +300,7 @@ fn given_by_engine(name: &str, value: &str, line: usize, given: &mut Given) {
         "--hostname" | "-h" => given.details.add(Detail::HostName, value, line),
         "--workdir" | "-w" => given.details.add(Detail::Directory, value, line),
         "--cpuset-cpus" => given.details.add(Detail::CpuSet, value, line),
+        "--cpuset-mems" => given.details.add(Detail::NumaNodes, value, line),
         "--ulimit" => given.locks_memory |= value.strip_prefix("memlock=").is_some_and(|limit| limit.starts_with("-1")),
         "-m" | "--memory" => given.memory = Some(Said { value: bytes(value, Starter::Docker), line }),
         "-v" | "--volume" => {
@@ -308,6 +331,12 @@ fn given_by_scheduler(name: &str, value: &str, line: usize, given: &mut Given) {
         "--gpus-per-node" | "--gres" => {
             let count = value.rsplit(':').next().and_then(|count| count.parse().ok());
             given.gpus = Some(Said { value: count, line });
+        }
+        "--cpu-bind" | "--mem-bind" => {
+            // `map_ldom:0,1` and `map_mem:0,1`, one node for each task; masks and CPUs have other forms.
+            if let Some((_, nodes)) = value.split_once("map_ldom:").or_else(|| value.split_once("map_mem:")) {
+                given.details.add(Detail::NumaNodes, nodes, line);
+            }
         }
         "--container-workdir" | "--pwd" | "--cwd" | "--cd" => given.details.add(Detail::Directory, value, line),
         "--container-mounts" | "-B" | "-b" | "--bind" => {

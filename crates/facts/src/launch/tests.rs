@@ -601,3 +601,29 @@ fn mounts_may_bring_modules_that_the_image_lacks() {
         assert!(!absent(volume), "{volume}");
     }
 }
+
+#[test]
+fn a_launch_names_numa_nodes() {
+    for (script, expected) in [
+        ("docker run --gpus all --cpuset-mems 0,1 x a", "0,1"),
+        ("docker run --gpus all x numactl --cpunodebind=1 -m 0-1 -C 3 -l python3 a.py -N 7", "1 0-1"),
+        ("docker run --gpus all x numactl --membind all -N !0 a", ""),
+        ("docker run --gpus all x a numactl", ""),
+        ("srun --cpu-bind=verbose,map_ldom:0,2 --mem-bind=mask_mem:0x1 --container-image=x a", "0,2"),
+        ("srun --mem-bind map_mem:3 --container-image=x a", "3"),
+    ] {
+        let launch = Launched { files: vec![read("j.sh", &format!("{script}\n")).unwrap()], ..Launched::default() };
+        let (file, containers) = &launch.groups()[0];
+        let facts = Facts::of_containers(file, containers, &[]);
+        let nodes = facts.get(crate::key::CONTAINER_NUMA_NODES).value().cloned().unwrap_or_default();
+        assert_eq!(nodes.join(" "), expected, "{script}");
+    }
+}
+
+#[test]
+fn the_memory_of_the_host_counts_before_a_size() {
+    for script in ["docker run --ipc=host --shm-size=64m x", "docker run --shm-size=64m -v /dev/shm:/dev/shm x"] {
+        let file = read("j.sh", script).unwrap();
+        assert_eq!(file.containers[0].given.shm_bytes("j.sh", 1), Fact::Absent, "{script}");
+    }
+}

@@ -1,5 +1,5 @@
-//! What settings and the launch name of the host: interfaces, RDMA devices and their GIDs, GPUs and CPUs, compared with those
-//! that a recorded host has.
+//! What settings and the launch name of the host: interfaces, RDMA devices and their GIDs, GPUs, CPUs and NUMA nodes, compared
+//! with those that a recorded host has.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ const GPU_CHOICES: &[&str] = &["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"]
 pub(super) fn produce(record: &Record, facts: &mut Facts) {
     let named = in_network(facts, network_names(record, facts));
     let doubtful = in_network(facts, interface_choice(record, facts));
-    let unmatched = and(named, and(beyond_gpus(record, facts), beyond_cpus(record, facts)));
+    let unmatched = and(named, and(beyond_gpus(record, facts), beyond_nodes(record, facts)));
     facts.insert(key::HOST_UNMATCHED_NAMES, unmatched);
     facts.insert(key::HOST_DOUBTFUL_NAMES, and(doubtful, beyond_gids(record, facts)));
 }
@@ -146,26 +146,33 @@ fn beyond_gpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     texts.fold(Fact::Absent, and)
 }
 
-/// CPUs of the launch that the host does not have. The engine then refuses to start the container.
-fn beyond_cpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
-    let all = record.memory.nodes.as_ref().map(|nodes| {
-        nodes.iter().filter_map(|node| node.processors.value()).flat_map(|list| cpus(list)).collect::<BTreeSet<_>>()
-    });
-    let (Fact::Seen { value: sets, at }, Fact::Seen { value: all, .. }) = (facts.get(key::CONTAINER_CPU_SET), all)
-    else {
-        return Fact::Absent;
-    };
-    let is_beyond = |set: &&String| !all.is_empty() && cpus(set).iter().any(|cpu| !all.contains(cpu));
+/// CPUs and NUMA nodes of the launch that the host does not have. The engine then refuses to start the container, and numactl
+/// the program.
+fn beyond_nodes(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
+    let nodes = record.memory.nodes.value().map(Vec::as_slice).unwrap_or_default();
+    let all_cpus = nodes.iter().filter_map(|node| node.processors.value()).flat_map(|list| cpus(list)).collect();
+    let all_nodes = nodes.iter().map(|node| node.number).collect();
+    and(
+        beyond("CPUs", facts.get(key::CONTAINER_CPU_SET), &all_cpus),
+        beyond("NUMA nodes", facts.get(key::CONTAINER_NUMA_NODES), &all_nodes),
+    )
+}
+
+/// Lists of a launch with numbers that are not among those of the host, if those are known.
+fn beyond(what: &str, lists: &Fact<Vec<String>>, all: &BTreeSet<u32>) -> Fact<Vec<String>> {
+    let Fact::Seen { value: lists, at } = lists else { return Fact::Absent };
+    let is_beyond = |list: &&String| !all.is_empty() && cpus(list).iter().any(|number| !all.contains(number));
     let last = all.last().copied().unwrap_or_default();
+    let has = if last == 0 { "0".to_owned() } else { format!("0-{last}") };
     let texts: Vec<_> =
-        sets.iter().filter(is_beyond).map(|set| format!("CPUs {set} (the host has 0-{last})")).collect();
+        lists.iter().filter(is_beyond).map(|list| format!("{what} {list} (the host has {has})")).collect();
     if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at: at.clone() } }
 }
 
 /// Most CPUs of a list that are read; Linux supports 8192.
 const MOST_CPUS: u32 = 1 << 13;
 
-/// The CPUs of a list such as `0-3,8`.
+/// The numbers of a list such as `0-3,8`.
 fn cpus(list: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
@@ -319,6 +326,19 @@ rdma: {devices: [{name: m, ports: [{number: '1', link_layer: Ethernet, interface
             };
             assert_eq!(names(host, settings, more).0, expected, "{settings:?} {set}");
         }
+    }
+
+    #[test]
+    fn numa_nodes_are_compared() {
+        let nodes = |host: &str, set: &str| {
+            let more = |facts: &mut Facts| facts.insert(key::CONTAINER_NUMA_NODES, Fact::known(vec![set.to_owned()]));
+            names(host, &[], more).0
+        };
+        let host = "memory: {nodes: [{number: 0}, {number: 1}]}";
+        assert_eq!(nodes(host, "0-1"), "absent");
+        assert_eq!(nodes(host, "0,2"), r#"["NUMA nodes 0,2 (the host has 0-1)"]"#);
+        assert_eq!(nodes("memory: {nodes: [{number: 0}]}", "1"), r#"["NUMA nodes 1 (the host has 0)"]"#);
+        assert_eq!(nodes("memory: {nodes: {unknown: x}}", "9"), "absent");
     }
 
     #[test]
