@@ -200,8 +200,7 @@ Examples:
   ncclcheck check pytorch/pytorch:latest
   ncclcheck check --format json=report.json oci:layout
   ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 torch.tar
-  ncclcheck check --fix --dockerfile Dockerfile my/image:1 | patch -p0
-  ncclcheck check --fix --launch job.yaml | patch -p0";
+  ncclcheck check --fix --dockerfile Dockerfile my/image:1 | patch -p0";
 
 #[derive(Debug, Args)]
 #[command(
@@ -232,10 +231,10 @@ pub(super) struct CheckCommand {
     /// `ncclcheck log` reads a log alone. Of several jobs in the logs, the last counts.
     #[arg(long, value_name = "LOG", conflicts_with_all = ["fix", "baseline"], help_heading = "Image")]
     pub(super) log: Vec<PathBuf>,
-    /// Print a change of the Dockerfile, or of the launch files, that settles findings, in place of the report
+    /// Print a diff of the Dockerfile or launch files that settles findings
     ///
-    /// The image or the launch is judged again with the change. What that settles, and what only a build can show, is printed on
-    /// standard error. No file is written: pipe the diff to `patch -p0` or `git apply -p0`.
+    /// The diff replaces the report. The image or the launch is judged again with it. What that settles, and what only a
+    /// build can show, is printed on standard error. No file is written: pipe the diff to `patch -p0` or `git apply -p0`.
     #[arg(long, conflicts_with_all = ["format", "file"], help_heading = "Output")]
     pub(super) fix: bool,
     /// Fail only on what is worse than in a report or image
