@@ -20,7 +20,7 @@ pub(super) fn body(report: &ClusterReport) -> Markup {
         header { h1 { (badge(report.outcome().name())) " " (headline(report)) } }
         main {
             (odd(report))
-            @if let Some(network) = &report.network { (between(network)) }
+            @if let Some(network) = &report.network { (between(network, report)) }
             (differences(report))
             (findings(report))
             (unknown(report))
@@ -45,7 +45,7 @@ fn odd(report: &ClusterReport) -> Markup {
     }
 }
 
-fn between(network: &NetworkReport) -> Markup {
+fn between(network: &NetworkReport, report: &ClusterReport) -> Markup {
     html! {
         section {
             h2 { "Between nodes" }
@@ -60,7 +60,7 @@ fn between(network: &NetworkReport) -> Markup {
                     }
                 }
             }
-            (heat_map(network))
+            (heat_map(network, report))
             @for run in &network.together {
                 p {
                     (counted(run.nodes, "sound node", "sound nodes")) " together"
@@ -79,7 +79,7 @@ fn between(network: &NetworkReport) -> Markup {
 }
 
 /// What nodes send to each other: the slowest rail of each test, as a share of what is sound; the worst of several tests.
-fn heat_map(network: &NetworkReport) -> Markup {
+fn heat_map(network: &NetworkReport, report: &ClusterReport) -> Markup {
     let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for test in &network.tests {
         let [a, b] = &test.nodes;
@@ -98,7 +98,8 @@ fn heat_map(network: &NetworkReport) -> Markup {
             *known = (*share).min(*known);
         }
     }
-    let mut names: Vec<_> = worst.keys().copied().collect();
+    let mut names: Vec<_> = report.nodes.iter().map(|node| node.name.as_str()).collect();
+    names.retain(|name| worst.contains_key(name));
     if names.len() > MOST {
         names.sort_by_key(|name| worst.get(name).copied());
         names.truncate(MOST);
