@@ -81,7 +81,7 @@ impl Agent {
                 self.ready = Some(ready);
                 self.arrived = self.arrived.or(Some(now));
             } else if let Some(answer) = read_part::<TestAnswer>(part) {
-                // After a failure the ranks start anew.
+                // The ranks restart after a failure.
                 self.ready = self.ready.take().filter(|_| answer.failed.value().is_none());
                 self.answers.push(answer);
             } else {

@@ -14,7 +14,7 @@ pub(super) enum Order {
     Test(TestOrder),
     /// Give up the test of this number.
     Stop { stop: usize },
-    /// Start the ranks anew, with these variables.
+    /// Restart the ranks with these variables.
     Renew { renew: BTreeMap<&'static str, &'static str> },
     /// End.
     End { end: bool },

@@ -97,7 +97,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
         }
     }
 
-    /// Tests pairs: at once, but for those of a node whose ranks start anew.
+    /// Tests pairs at once. A pair of a node whose ranks restart waits for them.
     fn round(&mut self, pairs: &[Pair], is_survey: bool) -> Result<(), ClusterError> {
         let mut open = pairs.to_vec();
         let began = Instant::now();
@@ -170,7 +170,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
         self.gathering.agents.get(node).map_or(&[], |agent| &agent.measurements)
     }
 
-    /// Starts the ranks of these nodes anew, confined to sockets, and waits for them.
+    /// Restarts the ranks of these nodes, confined to sockets, and waits for them.
     fn renew(&mut self, nodes: &[usize]) -> Result<(), ClusterError> {
         let renew = || Order::Renew { renew: SOCKETS.into_iter().collect() };
         self.gathering.order(&nodes.iter().map(|node| (*node, renew())).collect());

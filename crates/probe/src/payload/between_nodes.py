@@ -4,10 +4,10 @@ An order is one of
     {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair` or `together`:
         `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the addresses
     {"stop": NUMBER}      gives up the test of this number
-    {"renew": VARIABLES}  starts the ranks anew, with these variables
+    {"renew": VARIABLES}  restarts the ranks with these variables
     {"end": true}         ends the step
 and an answer is a part of kind
-    ready   id, backend, ranks, addresses, port: this node takes tests. It comes again when the ranks have started anew,
+    ready   id, backend, ranks, addresses, port: this node takes tests. It comes again when the ranks have restarted,
             which they also do after each test that failed
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
             busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node. What was not measured is null
@@ -54,7 +54,7 @@ class Node:
         self.tests, self.is_over = 0, False
 
     def serve(self, team):
-        """Follows orders until the ranks have to start anew, or the step ends."""
+        """Follows orders until the ranks have to restart, or the step ends."""
         for message in watch([rank.child for rank in team.ranks]):
             if message:
                 team.take(message)

@@ -17,7 +17,7 @@ from ncclcheck_probe.rank import create_group, own_device
 from ncclcheck_probe.timing import checked, measure_all, wrong_on_all
 from ncclcheck_probe.torch_import import import_torch
 
-# Longer than any test: whoever gives orders ends one that hangs.
+# Longer than any test. The program that gives orders stops a test that hangs.
 LONGEST_WAIT = datetime.timedelta(hours=1)
 CONNECT_SECONDS = 2  # for each address of the first node
 MESSAGE_BYTES = {"nccl": 64 * MIB, "gloo": 4 * MIB}

@@ -4,7 +4,7 @@ use super::super::read;
 use super::*;
 
 fn map(value: Value) -> Map<String, Value> {
-    let Value::Object(map) = value else { panic!("{value} is no map") };
+    let Value::Object(map) = value else { panic!("{value} is not a map") };
     map
 }
 

@@ -82,7 +82,8 @@ fn sections(runner: &Runner<'_>, start: &Start<'_>, file: &ImagePath) -> Result<
     for (index, line) in text.lines().enumerate() {
         let bare =
             [" ;", " #", "\t;", "\t#"].iter().fold(line, |line, mark| line.split(mark).next().unwrap_or_default());
-        let (trimmed, is_inner) = (bare.trim(), line.starts_with([' ', '\t']));
+        let trimmed = bare.trim();
+        let is_inner = line.starts_with([' ', '\t']);
         if trimmed.is_empty() || trimmed.starts_with([';', '#']) {
             continue;
         }
