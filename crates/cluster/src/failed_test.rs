@@ -17,8 +17,9 @@ pub(super) fn failure(nodes: &[(&str, Option<&TestAnswer>)]) -> Option<TestError
     let answers = || nodes.iter().enumerate().filter_map(|(place, (name, answer))| Some((place, *name, (*answer)?)));
     let failed: Vec<_> =
         answers().filter_map(|(place, name, answer)| Some((place, name, answer.failed.value()?))).collect();
-    if let Some((place, (name, _))) = nodes.iter().enumerate().find(|(_, (_, answer))| answer.is_none()) {
-        return Some(TestError { why: format!("{name} did not answer"), culprit: Some(place) });
+    let silent: Vec<_> = nodes.iter().enumerate().filter(|(_, (_, answer))| answer.is_none()).collect();
+    if let [(place, (name, _)), rest @ ..] = &*silent {
+        return Some(TestError { why: format!("{name} did not answer"), culprit: rest.is_empty().then_some(*place) });
     }
     let of_kind = |kinds: &[&str]| {
         let (place, name, failure) =
@@ -93,6 +94,13 @@ mod tests {
         let lost = json!({ "how": "exception", "message": "rank 0: connection closed", "ranks": [] });
         assert_eq!(of([lost.clone(), dead]), ("b: rank 1: ended by signal SIGKILL".to_owned(), Some(1)));
         assert_eq!(of([lost, json!(null)]), ("a: rank 0: connection closed".to_owned(), None));
+    }
+
+    #[test]
+    fn a_node_is_at_fault_for_silence_only_if_the_others_answer() {
+        let answer = TestAnswer::default();
+        let culprit = |a, b| failure(&[("a", a), ("b", b)]).unwrap().culprit;
+        assert_eq!([culprit(Some(&answer), None), culprit(None, None)], [Some(1), None]);
     }
 
     #[test]
