@@ -98,7 +98,7 @@ fn a_layer_is_blamed_for_what_it_brings() {
 #[test]
 fn a_killed_worker_loses_and_repeats_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let layout = layout(folder.path(), 200);
+    let layout = layout(folder.path(), 80);
     let store = planned(folder.path(), &layout, "killed", &[]);
     let work = || {
         let arguments = ["audit", "run", "--store", &store, "--lease", "2s", "--jobs", "1"];
@@ -114,7 +114,7 @@ fn a_killed_worker_loses_and_repeats_nothing() {
     assert!(work().wait().unwrap().success());
     assert!(begun.elapsed() < Duration::from_mins(2), "{:?}", begun.elapsed());
     let (_, killed) = merged(&store, "killed");
-    assert_eq!(killed["counts"]["images"], 200);
+    assert_eq!(killed["counts"]["images"], 80);
     assert_eq!((&killed["counts"]["pending"], &killed["counts"]["unavailable"]), (&0.into(), &0.into()));
     planned(folder.path(), &layout, "quiet", &[]);
     assert_eq!(audit(&["run", "--store", &store, "--run", "quiet"]).0, 0);

@@ -1,4 +1,5 @@
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use crate::rules::{Evidence, Outcome, RuleSet};
 use facts::Facts;
@@ -127,8 +128,9 @@ fn backing(rule: &crate::rules::Rule) -> String {
 
 /// Versions in a text: numbers with dots, and the numbers of CUDA releases in names of wheels and indexes.
 fn versions(text: &str) -> Vec<String> {
-    let pattern = Regex::new(r"(?:^|[^\w.:/])v?(\d+(?:\.\d+)+)(?:$|[^\w:])|\bcu(\d{2,3})\b|-(\d{3})=").unwrap();
-    let found = pattern.captures_iter(text).filter_map(|found| found.iter().skip(1).flatten().next());
+    static PATTERN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?:^|[^\w.:/])v?(\d+(?:\.\d+)+)(?:$|[^\w:])|\bcu(\d{2,3})\b|-(\d{3})=").unwrap());
+    let found = PATTERN.captures_iter(text).filter_map(|found| found.iter().skip(1).flatten().next());
     found.map(|found| found.as_str().to_owned()).filter(|version| version != "127.0.0.1").collect()
 }
 
