@@ -20,6 +20,8 @@ pub(super) struct Agent {
     pub(super) intake: Intake,
     /// How it ended; `None` while it may still write.
     pub(super) fate: Option<Fate>,
+    /// When its last output came.
+    pub(super) heard: Duration,
     /// When it came to the end of its own steps: it ended, or it takes tests.
     pub(super) arrived: Option<Duration>,
     /// Its name in orders, once it takes them.
@@ -42,6 +44,7 @@ impl Agent {
             node: node.to_owned(),
             intake,
             fate: None,
+            heard: Duration::ZERO,
             arrived: None,
             id: None,
             ready: None,
@@ -57,6 +60,7 @@ impl Agent {
         if self.fate.is_some() {
             return;
         }
+        self.heard = now;
         if let Err(why) = self.intake.push(bytes) {
             self.fate = Some(Fate::Failed(why));
         } else if let Some(other) = self.other_node() {

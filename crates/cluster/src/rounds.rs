@@ -201,10 +201,12 @@ impl<'r, 'a> Rounds<'r, 'a> {
             tests.push(Open { nodes, answers: BTreeMap::new() });
         }
         let began = Instant::now();
+        let began_at = self.gathering.began.elapsed();
         let mut stopped: Option<Instant> = None;
         loop {
             self.gathering.pump()?;
             self.take_answers(first, &mut tests);
+            self.end_silent(began_at, first, &tests);
             let late: BTreeSet<usize> = tests.iter().flat_map(|test| self.missing(test)).collect();
             if late.is_empty() {
                 return Ok(tests);
@@ -227,6 +229,25 @@ impl<'r, 'a> Rounds<'r, 'a> {
                 None | Some(_) => {}
             }
         }
+    }
+
+    /// Ends nodes that have written nothing for too long in their tests, and gives up the tests on the others.
+    fn end_silent(&mut self, began: Duration, first: usize, tests: &[Open]) {
+        let now = self.gathering.began.elapsed();
+        let mut stops = BTreeMap::new();
+        for (test, stop) in tests.iter().zip(first..) {
+            let missing: Vec<_> = self.missing(test).collect();
+            for &node in &missing {
+                let Some(agent) = self.gathering.agents.get_mut(node) else { continue };
+                if now > agent.heard.max(began) + LONGEST_SILENCE {
+                    let seconds = LONGEST_SILENCE.as_secs();
+                    agent.fate =
+                        Some(Fate::Failed(format!("nothing came from it for {seconds} s while it was tested")));
+                    stops.extend(missing.iter().map(|&other| (other, Order::Stop { stop })));
+                }
+            }
+        }
+        self.gathering.order(&stops);
     }
 
     /// The nodes of a test that have not answered and still run.
@@ -262,6 +283,9 @@ impl<'r, 'a> Rounds<'r, 'a> {
 
 /// The time for a run of all nodes.
 const TOGETHER_TIME: Duration = Duration::from_mins(1);
+
+/// The longest time without output of a node in a test. It reports every 3 seconds that it is alive.
+const LONGEST_SILENCE: Duration = Duration::from_secs(12);
 
 /// The time in which a node answers that it gives up a test.
 const ANSWER_TIME: Duration = Duration::from_secs(4);

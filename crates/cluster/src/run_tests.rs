@@ -1,23 +1,26 @@
 use super::*;
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 /// A run of stand-ins, named for what they do, which waits `patience` for those that do not end.
 fn of(nodes: &[&str], budget: Duration, patience: Duration) -> Vec<(String, Fate)> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let recording = format!("{root}/fixtures/probe/h100-x2/tmp-full.jsonl");
+    let recording = format!("{ROOT}/fixtures/probe/h100-x2/tmp-full.jsonl");
     // A name has a number where two nodes do the same.
-    let command = format!("n={{node}}; '{root}/tests/cluster/agent' \"${{n%-*}}\" '{recording}'");
+    let command = format!("n={{node}}; '{ROOT}/tests/cluster/agent' \"${{n%-*}}\" '{recording}'");
+    run_steps(
+        &["limits", "storage"],
+        nodes,
+        command,
+        RunLimits { budget, patience, endings: [Duration::from_millis(100); 2] },
+    )
+}
+
+fn run_steps(steps: &[&str], nodes: &[&str], command: String, limits: RunLimits) -> Vec<(String, Fate)> {
     let nodes = nodes.iter().map(|&node| node.to_owned()).collect();
     let launch = Launch { nodes, way: LaunchWay::Each(command), python: "python3".to_owned() };
-    let plan = ProbePlan::new(&["limits".to_owned(), "storage".to_owned()]).unwrap();
-    let run = run(
-        &launch,
-        plan,
-        Network::default(),
-        &RunLimits { budget, patience, endings: [Duration::from_millis(100); 2] },
-        &Stopper::default(),
-        &mut |_| {},
-    )
-    .unwrap();
+    let steps: Vec<_> = steps.iter().map(|&step| step.to_owned()).collect();
+    let plan = ProbePlan::new(&steps).unwrap();
+    let run = run(&launch, plan, Network::default(), &limits, &Stopper::default(), &mut |_| {}).unwrap();
     run.nodes.into_iter().map(|node| (node.name, node.fate)).collect()
 }
 
@@ -70,4 +73,14 @@ fn what_a_node_may_not_say_is_refused() {
         matches!(&fates[0].1, Fate::Failed(why) if why.starts_with("its task says that it runs on n9")),
         "{fates:?}"
     );
+}
+
+#[test]
+fn a_program_that_is_stopped_in_a_test_is_named() {
+    let torch = format!("{ROOT}/tests/probe/program/stand_ins/python");
+    let command = format!("n={{node}}; exec env PYTHONPATH='{torch}' TORCH_FAULT=\"$n every 1\"");
+    let limits = RunLimits { endings: [Duration::from_millis(100); 2], ..RunLimits::default() };
+    let fates = run_steps(&["between-nodes"], &["sound", "freeze"], command, limits);
+    assert_eq!(fates[0].1, Fate::Ended);
+    assert_eq!(fates[1].1, Fate::Failed("nothing came from it for 12 s while it was tested".to_owned()));
 }

@@ -208,9 +208,10 @@ class Failures(StandInNodes):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "log.0"), "w") as file:
                 file.write("init\n")
-            one, = self.nodes(2, TORCH_NCCL_LOG=os.path.join(folder, "log"))
+            one, = self.nodes(2, replaced={"ALIVE_PERIOD = 3": "ALIVE_PERIOD = 0"}, TORCH_NCCL_LOG=os.path.join(folder, "log"))
             self.begin(5, [one], absent=1, local=1, size=2)
             one.until("log")
+            one.until("alive")
             one.order({"stop": 5})
             body = one.until("test")
         self.assertEqual((body["test"], body["received"], body["failed"]["how"]), (5, None, "deadline"))

@@ -9,6 +9,7 @@ An order is one of
 and an answer is a part of kind
     ready   id, backend, ranks, addresses, port: this node takes tests. It comes again when the ranks have restarted,
             which they also do after each test that failed
+    alive   this node is in a test. It comes every few seconds
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
             busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node. What was not measured is null
 """
@@ -25,6 +26,7 @@ from ncclcheck_probe.traffic import traffic_now, traffic_since
 from ncclcheck_probe.world import logging_variables
 
 LONGEST_ORDER = 1 << 20  # bytes
+ALIVE_PERIOD = 3  # seconds
 IFNAME_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
 
@@ -111,7 +113,7 @@ class Team:
 
     def begin(self, test):
         self.test, self.answers, self.started = test, {}, time.monotonic()
-        self.traffic = traffic_now()
+        self.traffic, self.said_alive = traffic_now(), self.started
         for local, rank in enumerate(self.in_test()):
             rank.rank, rank.number, rank.phase = test["rank"] + local, 0, "start"
             try:
@@ -156,8 +158,11 @@ class Team:
                             left_out=answers[0].get("left_out", []))
 
     def judge(self, now):
-        """Reports a failure, once the other ranks have had time to fail too. Outside of a test the step fails with it:
-        it would with the next ranks."""
+        """Reports that this node is alive, and a failure, once the other ranks have had time to fail too. Outside of a
+        test the step fails with it: it would with the next ranks."""
+        if self.test and now > self.said_alive + ALIVE_PERIOD:
+            self.report.part({"kind": "alive"})
+            self.said_alive = now
         if not self.first_failed:
             return
         self.until = self.until or now + OTHERS_GRACE

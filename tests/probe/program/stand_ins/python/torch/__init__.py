@@ -2,7 +2,7 @@
 
 It lets tests run without PyTorch how the payload starts, follows, times and checks ranks. It is slow, and tests nothing of
 PyTorch itself. TORCH_GPUS is the number of GPUs that it claims to have. TORCH_FAULT injects a fault, as three words: the fault
-(spoil, crash, raise, refuse, exit, warn), the operation (or `every`), and the rank or GPU.
+(spoil, crash, freeze, raise, refuse, exit, warn), the operation (or `every`), and the rank or GPU.
 """
 import collections
 import ctypes

@@ -138,6 +138,8 @@ def exchanged(operation, value, group=None):
     """The values of all members, after the fault injected here."""
     if planted("crash", operation, world.rank):
         os.kill(os.getpid(), signal.SIGSEGV)
+    if planted("freeze", operation, world.rank):
+        os.kill(os.getppid(), signal.SIGSTOP)
     if planted("raise", operation, world.rank):
         raise RuntimeError("%s: unhandled system error" % operation)
     return (group or everyone).exchange(value)
