@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
-use cluster::{BetweenNodes, ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, TogetherRun};
+use cluster::{ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, TogetherRun};
 use probe::recording::StepOutcome;
 use probe::wire::between_nodes::BETWEEN_NODES;
-use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
+use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, NodeGroup, SlowRail, TogetherBusbw, rate};
 
 /// What the tests of a run show; none if it was not asked for tests.
 pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<NetworkReport> {
@@ -22,6 +22,7 @@ pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<Networ
             .chain(words.failures())
             .chain(losses)
             .chain(common)
+            .chain(run.between.together.iter().filter_map(|one| words.slow_together(one)))
             .chain(words.untested())
             .chain(words.doubts())
             .collect(),
@@ -29,7 +30,8 @@ pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<Networ
         noise: verdict.noise,
         unseen_loss: verdict.unseen_loss,
         tests: run.between.tests.iter().map(|test| words.test(test)).collect(),
-        together: run.between.together.iter().map(|one| together(one, &run.between, &verdict)).collect(),
+        together: run.between.together.iter().map(|one| words.together(one)).collect(),
+        nccl: logs(records),
         leaves: run.network.leaves.clone(),
     })
 }
@@ -132,6 +134,60 @@ impl Words<'_> {
         }
     }
 
+    /// A run of all sound nodes that failed, or that is slow though their pairs are sound.
+    fn slow_together(&self, run: &TogetherRun) -> Option<NetworkPart> {
+        let nodes = run.nodes.len();
+        match &run.failure {
+            // Networks for RDMA alone carry no sockets.
+            _ if run.over_sockets => return None,
+            Some(why) => {
+                return Some(of_all("undecided", format!("a run of {nodes} sound nodes together failed: {why}")));
+            }
+            None => {}
+        }
+        let (size, of_pairs) = self.busbw_of_pairs()?;
+        // Larger messages hide the time of more steps.
+        let best = run.busbw.iter().filter(|(bytes, _)| *bytes >= size).map(|(_, busbw)| *busbw).max()?;
+        let [best_rate, rate_of_pairs] = [best, of_pairs].map(cluster::rate);
+        let is_slow = nodes > 2 && self.verdict.is_slow_together(best_rate, rate_of_pairs);
+        let [best, of_pairs] = [best, of_pairs].map(rate);
+        let text = format!(
+            "{nodes} sound nodes together reach {best} in an all_reduce, and pairs of them {of_pairs}: the loss is in what only \
+             many nodes use, such as uplinks, switches or the algorithm, and in no single node"
+        );
+        is_slow.then(|| of_all("common", text))
+    }
+
+    /// The size of the all_reduce of pairs, and its bus bandwidth between sound nodes.
+    fn busbw_of_pairs(&self) -> Option<(u64, u64)> {
+        let is_sound = |node: usize| matches!(self.verdict.nodes.get(node), Some(State::Sound { .. }));
+        let of_sound = self.run.between.tests.iter().filter(|test| is_sound(test.pair.0) && is_sound(test.pair.1));
+        let mut rates: Vec<_> = of_sound.filter_map(|test| Some((test.busbw?, test.bytes))).collect();
+        rates.sort_unstable();
+        let (busbw, bytes) = rates.get(rates.len() / 2).copied()?;
+        Some((bytes.unwrap_or(u64::MAX), busbw))
+    }
+
+    fn together(&self, run: &TogetherRun) -> NetworkTogether {
+        let record = |node: &usize| {
+            let name = self.node(*node);
+            self.records.iter().find(|record| record.name == name).ok_or_else(|| format!("{name} has no record"))
+        };
+        let rates = run.nodes.iter().map(|node| record(node)?.port_rate(run.over_sockets));
+        let least_rate: Result<f64, String> = rates.reduce(|one, other| Ok(one?.min(other?))).unwrap_or(Ok(0.0));
+        let bytes = run.busbw.last().map_or(0, |(bytes, _)| *bytes);
+        NetworkTogether {
+            nodes: run.nodes.iter().collect::<BTreeSet<_>>().len(),
+            over_sockets: run.over_sockets,
+            busbw: run.busbw.iter().map(|(bytes, busbw)| TogetherBusbw { bytes: *bytes, busbw: *busbw }).collect(),
+            seconds: run.seconds,
+            least_seconds: least_rate.as_ref().ok().map(|rate| cluster::rate(bytes) / rate),
+            least_unknown: least_rate.err(),
+            of_pairs: self.busbw_of_pairs().map(|(_, busbw)| busbw),
+            failure: run.failure.clone(),
+        }
+    }
+
     /// Nodes that no test has though their program ran to its end.
     fn untested(&self) -> Vec<NetworkPart> {
         let is_untested =
@@ -213,18 +269,27 @@ fn tested(fault: &Fault) -> String {
     model::counted(fault.evidence.len(), "test", "tests")
 }
 
-fn together(run: &TogetherRun, between: &BetweenNodes, verdict: &Verdict) -> NetworkTogether {
-    let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
-    let of_sound = between.tests.iter().filter(|test| is_sound(test.pair.0) && is_sound(test.pair.1));
-    let mut rates: Vec<_> = of_sound.filter_map(|test| test.busbw).collect();
-    rates.sort_unstable();
-    NetworkTogether {
-        nodes: run.nodes.iter().collect::<BTreeSet<_>>().len(),
-        over_sockets: run.over_sockets,
-        busbw: run.busbw.iter().map(|(bytes, busbw)| TogetherBusbw { bytes: *bytes, busbw: *busbw }).collect(),
-        of_pairs: rates.get(rates.len() / 2).copied(),
-        failure: run.failure.clone(),
+/// What NCCL's logs of the tests between nodes show, each text once.
+fn logs(records: &[NodeRecord]) -> Vec<NodeGroup> {
+    let mut groups: Vec<NodeGroup> = Vec::new();
+    for record in records {
+        let log = record.log_between(false).unwrap_or_default();
+        let warning = |(text, meaning): (&String, &Option<String>)| match meaning {
+            Some(meaning) => format!("warns: {text} ({meaning})"),
+            None => format!("warns: {text}"),
+        };
+        let networks = log.network.iter().map(|network| format!("uses the network {network}"));
+        let plugins = log.plugins.iter().map(|plugin| format!("loads the plugin {plugin}"));
+        let errors = log.plugin_errors.iter().map(|error| format!("cannot use a plugin: {error}"));
+        let left_out = (log.left_out > 0).then(|| format!("wrote {} lines more than are kept", log.left_out));
+        for text in networks.chain(plugins).chain(errors).chain(log.warnings.iter().map(warning)).chain(left_out) {
+            match groups.iter_mut().find(|group| group.text == text) {
+                Some(group) => group.nodes.push(record.name.clone()),
+                None => groups.push(NodeGroup { text, nodes: vec![record.name.clone()] }),
+            }
+        }
     }
+    groups
 }
 
 /// A rate in whole bytes per second.

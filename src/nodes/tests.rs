@@ -101,6 +101,7 @@ fn tested(nodes: usize, change: impl Fn(&mut NodeTest)) -> ClusterRun {
             is_survey: true,
             rates: vec![[Some(48_000_000); 2]; 2],
             busbw: Some(40_000_000),
+            bytes: Some(64 << 20),
             packets: [packets; 2],
             ..NodeTest::default()
         };
@@ -196,4 +197,89 @@ fn a_node_that_was_not_tested_is_undecided() {
     let (report, text) = judged_run(&tested(1, |_| {}), FailOn::Error);
     assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
     assert!(first_line(&text).contains("n0 is undecided: it was not tested: no other node could be tested"), "{text}");
+}
+
+/// The node with the step between nodes: these lines of NCCL's log, and this port of an RDMA device.
+fn with_log(name: &str, lines: &[&str], rate: &str) -> NodeRun {
+    use serde_json::json;
+    let port = json!({"port": 1, "rate": rate, "state": "4: ACTIVE", "link_layer": "Ethernet", "nccl_gid": [],
+        "verbs": {"active_mtu_bytes": 4096}});
+    let devices =
+        json!([{"name": "mlx5_0", "board_id": "b", "fw_ver": "1", "numa_node": 0, "opens": true, "ports": [port]}]);
+    let mut events = vec![
+        json!({"event": "hello", "plan": {"steps": ["rdma", "between-nodes"]}}),
+        json!({"event": "start", "step": "rdma", "deadline": 1.0}),
+        json!({"event": "result", "step": "rdma", "seconds": 1.0, "body": {"devices": devices}}),
+        json!({"event": "start", "step": "between-nodes", "deadline": 1.0}),
+        json!({"event": "part", "step": "between-nodes", "body": {"kind": "ready", "id": name, "backend": "nccl"}}),
+    ];
+    let line = |line: &&str| json!({"event": "log", "step": "between-nodes", "run": 0, "rank": 0, "line": line});
+    events.extend(lines.iter().map(line));
+    events.push(
+        json!({"event": "log", "step": "between-nodes", "run": 1, "rank": 0, "line": "NCCL INFO Using network Socket"}),
+    );
+    events.push(json!({"event": "result", "step": "between-nodes", "seconds": 1.0, "body": {"tests": 1}}));
+    events.push(json!({"event": "end", "run": 2, "failed": 0, "skipped": 0}));
+    let line = |event: &serde_json::Value| event.to_string().replacen('{', "{\"ncclcheck\":1,", 1) + "\n";
+    NodeRun { name: name.to_owned(), text: events.iter().map(line).collect::<String>().into_bytes(), fate: Fate::Ended }
+}
+
+const IB: [&str; 2] =
+    ["a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:192.0.2.2<0>", "NCCL INFO Using network IB"];
+
+/// A round robin of three sound nodes with these logs, which then reach this much together.
+fn together(nodes: &[NodeRun; 3], busbw: Vec<(u64, u64)>) -> ClusterRun {
+    let mut run = tested(3, |_| {});
+    let all = TogetherRun { nodes: vec![0, 1, 2], busbw, seconds: Some(0.065), ..TogetherRun::default() };
+    run.between.together = vec![all];
+    ClusterRun { nodes: nodes.to_vec(), steps: ["rdma", "between-nodes"].map(str::to_owned).to_vec(), ..run }
+}
+
+#[test]
+fn slow_together_and_sound_in_pairs_blames_no_node() {
+    let nodes = ["n0", "n1", "n2"].map(|name| with_log(name, &IB, "200 Gb/sec (4X HDR)"));
+    let slow = together(&nodes, vec![(1 << 20, 30_000_000), (64 << 20, 18_000_000), (1 << 30, 19_000_000)]);
+    let (report, text) = judged_run(&slow, FailOn::Error);
+    assert_eq!((report.outcome(), report.odd.len()), (Verdict::Pass, 0), "{text}");
+    assert!(first_line(&text).contains("no odd node, but 3 sound nodes together reach 19.0 MB/s"), "{text}");
+    assert!(text.contains("warning[cluster/network]: all nodes: 3 sound nodes together"), "{text}");
+    let time = report.network.as_ref().unwrap().together[0].least_seconds.unwrap();
+    assert!((time - 0.0429).abs() < 1e-4, "{time}");
+    assert!(text.contains("1 GiB in 65.0 ms, and the ports"), "{text}");
+    let part = &report.network.as_ref().unwrap().parts[0];
+    assert_eq!(verdict_of_part(part, FailOn::Warning), Verdict::Fail);
+    // Half is enough, and so is what a larger message reaches.
+    let fast = together(&nodes, vec![(64 << 20, 10_000_000), (1 << 30, 20_000_000)]);
+    assert_eq!(first_line(&judged_run(&fast, FailOn::Error).1), "PASS  3 nodes; no odd node");
+    let mut failed = together(&nodes, Vec::new());
+    failed.between.together[0].failure = Some("why".to_owned());
+    let (report, text) = judged_run(&failed, FailOn::Error);
+    assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
+    failed.between.together[0].over_sockets = true;
+    assert_eq!(judged_run(&failed, FailOn::Error).0.outcome(), Verdict::Pass);
+}
+
+#[test]
+fn the_least_time_is_unknown_without_rates() {
+    let nodes = ["n0", "n1", "n2"].map(|name| with_log(name, &IB, "unknown"));
+    let (report, _) = judged_run(&together(&nodes, vec![(1 << 30, 40_000_000)]), FailOn::Error);
+    let run = &report.network.unwrap().together[0];
+    let why = run.least_unknown.as_deref();
+    assert_eq!((run.least_seconds, why), (None, Some("the rate of mlx5_0:1 could not be read on n0")));
+}
+
+#[test]
+fn a_node_whose_log_shows_another_network_is_odd() {
+    let socket = ["NCCL INFO Using network Socket", "a:1:2 [0] NCCL WARN Cuda failure 101 'invalid device ordinal'"];
+    let node = |name, lines| with_log(name, lines, "200 Gb/sec (4X HDR)");
+    let run = together(&[node("n0", &IB), node("n1", &socket), node("n2", &IB)], vec![(1 << 30, 40_000_000)]);
+    let (report, text) = judged_run(&run, FailOn::Error);
+    assert_eq!((report.outcome(), report.excluded().as_str()), (Verdict::Fail, "n1"), "{text}");
+    let expected = "the odd node is n1: network that NCCL uses between nodes is Socket, and IB on 2 of 3 nodes";
+    assert!(first_line(&text).ends_with(expected), "{text}");
+    assert!(text.contains("NCCL  n1: warns: Cuda failure 101"), "{text}");
+    let silent = together(&[node("n0", &IB), node("n1", &[]), node("n2", &IB)], Vec::new());
+    let (report, text) = judged_run(&silent, FailOn::Error);
+    assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
+    assert!(text.contains("NCCL's log of the tests between nodes names no network"), "{text}");
 }

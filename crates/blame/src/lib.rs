@@ -28,7 +28,7 @@ pub use fleet::{Fleet, InputError, Node, Outcome, Pair, PairTest, Part, Purpose}
 pub use judge::decide;
 pub use rails::{Direction, Scope};
 pub use rounds::{SETTLING_ROUNDS, survey};
-pub use verdict::{Common, Doubt, Fault, State, Together, Verdict, Why};
+pub use verdict::{Common, Doubt, Fault, State, Verdict, Why};
 
 /// The examples of the README.
 #[cfg(doctest)]

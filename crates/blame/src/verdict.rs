@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use crate::fleet::{Pair, Part};
 use crate::rails::Scope;
 
+/// Below this fraction of a pair's rate a run of all nodes is slow. More nodes take more steps, so that the loss that is not seen in
+/// pairs is too little.
+const SLOW_TOGETHER: f64 = 0.5;
+
 /// What the tests of a fleet show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
@@ -94,19 +98,6 @@ pub struct Common {
     pub expected: f64,
 }
 
-/// What a run of all nodes together shows beside the tests of pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
-    /// It was as fast as expected.
-    Fast,
-    /// It was slow, and bad parts explain that.
-    Explained,
-    /// It was slow although every pair is sound. It blames no node: look for what only many nodes at once use.
-    Unexplained,
-    /// It was slow, and parts are undecided.
-    Undecided,
-}
-
 impl Verdict {
     /// The state of a part. A link that is not listed is sound, as far as its nodes are.
     pub fn state(&self, part: Part) -> Option<&State> {
@@ -138,17 +129,11 @@ impl Verdict {
         self.undecided().values().flat_map(|doubt| &doubt.pairs).copied().collect()
     }
 
-    /// Judges a run of all nodes together by its rate and the rate that is expected of it, in the same unit.
-    pub fn together(&self, rate: f64, expected: f64) -> Together {
-        if rate >= (1.0 - self.unseen_loss) * expected {
-            Together::Fast
-        } else if !self.bad().is_empty() {
-            Together::Explained
-        } else if !self.undecided().is_empty() {
-            Together::Undecided
-        } else {
-            Together::Unexplained
-        }
+    /// True if a run of all sound nodes together is slow and no part of the verdict explains that: its rate is below half of what
+    /// is expected, in the same unit, and no uplink or link is bad. Bad nodes take no part in it. It blames no node: look for what
+    /// only many nodes at once use.
+    pub fn is_slow_together(&self, rate: f64, expected: f64) -> bool {
+        rate < SLOW_TOGETHER * expected && self.bad().keys().all(|part| matches!(part, Part::Node(_)))
     }
 
     fn states(&self) -> impl Iterator<Item = (Part, &State)> {

@@ -29,6 +29,8 @@ pub struct NodeTest {
     pub rates: Vec<[Option<u64>; 2]>,
     /// Bus bandwidth of an all_reduce in bytes per second.
     pub busbw: Option<u64>,
+    /// Size of that all_reduce.
+    pub bytes: Option<u64>,
     /// What each of the nodes sent.
     pub packets: [Option<Packets>; 2],
     /// Why it failed.
@@ -46,6 +48,9 @@ pub struct TogetherRun {
     pub over_sockets: bool,
     /// Bus bandwidth of an all_reduce in bytes per second, by size in bytes.
     pub busbw: Vec<(u64, u64)>,
+    /// Seconds of the last of them.
+    #[serde(default)]
+    pub seconds: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
 }
@@ -61,9 +66,9 @@ pub struct Network {
     pub expected: Option<u64>,
 }
 
-/// A rate as the decoder takes it.
+/// A number of bytes, or of bytes per second, as the decoder takes it.
 #[expect(clippy::cast_precision_loss, reason = "rates are far below 2^52")]
-pub(crate) const fn rate(bytes: u64) -> f64 {
+pub const fn rate(bytes: u64) -> f64 {
     bytes as f64
 }
 

@@ -12,6 +12,7 @@ mod compare;
 mod failed_test;
 mod launch;
 mod limits;
+mod logs;
 mod losses;
 mod orders;
 mod process;
@@ -23,7 +24,7 @@ mod slurm;
 mod table;
 mod topology;
 
-pub use between::{BetweenNodes, Network, NodeTest, TogetherRun};
+pub use between::{BetweenNodes, Network, NodeTest, TogetherRun, rate};
 pub use compare::{Agreement, Comparison, Group, NodeRecord, compare};
 pub use launch::{Launch, LaunchWay, node_names};
 pub use limits::RunLimits;

@@ -86,6 +86,10 @@ pub(super) fn read(row: &Row, node: &NodeRecord, facts: &Facts) -> Readings {
             };
             readings.insert(String::new(), reading);
         }
+        Source::Log(part) => {
+            let log = node.log_between(false).filter(|_| node.is_whole);
+            readings.extend(log.map(|log| (String::new(), part.read(&log))));
+        }
         Source::Read(place) => match body(&place.step, &node.recording) {
             Some(Ok(body)) => walk(row, body, &place.path, "", &mut readings),
             Some(Err(why)) if node.is_whole => {
@@ -106,7 +110,7 @@ pub(super) fn facts(recording: &Recording) -> Facts {
 }
 
 /// Value of a field that the program found to be missing.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 /// Value of an entry that a map does not have.
 const UNSET: &str = "unset";
 

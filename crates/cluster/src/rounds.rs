@@ -152,15 +152,16 @@ impl<'r, 'a> Rounds<'r, 'a> {
             self.gathering.note(&format!("all {} sound nodes together", nodes.len()));
             let known = self.measured(first).len();
             for Open { nodes, answers } in self.tests(vec![nodes], TestKind::Together, Some(TOGETHER_TIME))? {
-                let of_size = self.measured(first).iter().skip(known);
-                let busbw: Vec<_> =
-                    of_size.filter_map(|one| Some((one.bytes.copied()?, whole(one.busbw()?)?))).collect();
+                let measured = self.measured(first).get(known..).unwrap_or_default();
+                let of_size = |one: &Measurement| Some((one.bytes.copied()?, whole(one.busbw()?)?));
+                let busbw: Vec<_> = measured.iter().filter_map(of_size).collect();
+                let seconds = measured.last().and_then(|last| last.seconds_median.copied());
                 let named: Vec<_> = nodes.iter().map(|node| (self.name(*node), answers.get(node))).collect();
                 let left_out = || Some(answers.get(&first)?.left_out.list().first()?.why.text()?.to_owned());
                 let failure = failed_test::failure(&named)
                     .map(|error| error.why)
                     .or_else(|| left_out().filter(|_| busbw.is_empty()));
-                self.found.together.push(TogetherRun { nodes, over_sockets, busbw, failure });
+                self.found.together.push(TogetherRun { nodes, over_sockets, busbw, seconds, failure });
             }
         }
         Ok(())
@@ -301,6 +302,7 @@ fn node_test(pair: Pair, is_survey: bool, names: [&str; 2], answers: [Option<&Te
     let [from, to] = answers.map(|answer| answer.map_or(&[][..], |answer| answer.received.list()));
     let rail = |rail: usize| [to, from].map(|received| received.get(rail).copied().flatten().and_then(whole));
     let busbw = answers[0].and_then(|answer| whole(answer.busbw_bytes_per_second.copied()?));
+    let bytes = answers[0].and_then(|answer| answer.bytes.copied());
     let error = failed_test::failure(&[(names[0], answers[0]), (names[1], answers[1])]);
     let culprit = error.as_ref().and_then(|error| [pair.0, pair.1].get(error.culprit?).copied());
     let failure = error.map(|error| error.why);
@@ -313,6 +315,7 @@ fn node_test(pair: Pair, is_survey: bool, names: [&str; 2], answers: [Option<&Te
         is_survey,
         rates: (0..from.len().max(to.len())).map(rail).collect(),
         busbw,
+        bytes,
         packets,
         failure,
         culprit,

@@ -8,6 +8,7 @@ use facts::key::{Definition, KEYS};
 use model::Severity;
 use model::document::parse_table;
 
+use super::logs::LogPart;
 use super::reading::Place;
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
@@ -53,6 +54,8 @@ pub(super) enum Source {
     Read(Place),
     /// A fact of the run.
     Fact(FactName),
+    /// A part of NCCL's log of the tests between nodes.
+    Log(LogPart),
 }
 
 /// A fact that the table names.

@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cluster::NodeGroup;
+use model::size;
+
 /// What tests between nodes show.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct NetworkReport {
@@ -18,6 +21,8 @@ pub struct NetworkReport {
     pub tests: Vec<NetworkTest>,
     /// Runs of all sound nodes together.
     pub together: Vec<NetworkTogether>,
+    /// What NCCL's logs of the tests show: the network, plugins, warnings. Each is a text with its nodes.
+    pub nccl: Vec<NodeGroup>,
     /// Names of the leaf switches, if they are known.
     pub leaves: Vec<String>,
 }
@@ -30,7 +35,7 @@ pub struct NetworkPart {
     pub kind: &'static str,
     /// Name of the node or of the leaf switch; names of both nodes of a link; empty for all nodes.
     pub name: String,
-    /// `bad`, `common` if a rail is slow on all nodes alike, or `undecided`.
+    /// `bad`, `common` if it concerns all nodes and none alone, or `undecided`.
     #[schemars(extend("enum" = ["bad", "common", "undecided"]))]
     pub state: &'static str,
     /// What is wrong with it, or why it is undecided.
@@ -77,6 +82,12 @@ pub struct NetworkTogether {
     pub over_sockets: bool,
     /// Bus bandwidth of an all_reduce by size.
     pub busbw: Vec<TogetherBusbw>,
+    /// Seconds of an all_reduce of the last size. Null if they were not recorded.
+    pub seconds: Option<f64>,
+    /// The least seconds in which each node sends its message once through its ports. Null if their rates are not known.
+    pub least_seconds: Option<f64>,
+    /// Why that is not known. Null if it is.
+    pub least_unknown: Option<String>,
     /// Bus bandwidth of the same in a sound pair, in bytes per second. Null if no test shows it.
     pub of_pairs: Option<u64>,
     /// Why it failed. Null if it did not.
@@ -112,6 +123,23 @@ pub fn rate(bytes_per_second: u64) -> String {
         1_000_000_000.. => (1_000_000_000, "GB/s"),
     };
     format!("{}.{} {name}", bytes_per_second / unit, bytes_per_second % unit * 10 / unit)
+}
+
+/// A duration in words: `43.0 ms`.
+fn duration(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
+impl NetworkTogether {
+    /// Its time beside the least that the ports allow; none if it was not recorded.
+    pub(crate) fn time(&self) -> Option<String> {
+        let took = format!("{} in {}", size(self.busbw.last()?.bytes), duration(self.seconds?));
+        Some(match (self.least_seconds, &self.least_unknown) {
+            (Some(least), _) => format!("{took}, and the ports allow {} at least", duration(least)),
+            (None, Some(why)) => format!("{took}; the least time of the ports is unknown: {why}"),
+            (None, None) => took,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -117,16 +117,17 @@ class Runs(Payload):
         self.assertLessEqual(max(map(len, event["stderr"])), 500)
 
     def test_the_log_of_nccl(self):
-        """Ranks forward lines written to NCCL_DEBUG_FILE, up to a limit."""
+        """Ranks forward lines written to NCCL_DEBUG_FILE, up to a limit, and some warnings above it."""
         plan = {"steps": ["collectives"], "collectives": {"backend": "gloo"}, "env": self.torch(
             "import os\nwith open(os.environ['NCCL_DEBUG_FILE'], 'w') as log:\n"
-            "    for number in range(4100): print('NCCL INFO', number, file=log)\nraise ValueError('enough')")}
+            "    for number in range(4100): print('NCCL INFO', number, file=log)\n"
+            "    for number in range(103): print('a:1:1 [0] NCCL WARN', number, file=log)\nraise ValueError('enough')")}
         events = self.run_plan(plan, env=dict(os.environ, NCCL_DEBUG="WARN", NCCL_DEBUG_FILE="/logs/%h.%p"))
         self.assertEqual(self.parts(events, "setup")[0]["replaced"], {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/logs/%h.%p"})
         for rank in (0, 1):
             lines = [event for event in events if event["event"] == "log" and event["rank"] == rank]
-            self.assertEqual((len(lines), lines[0]["line"], lines[0]["left_out"]), (4001, "NCCL INFO 0", None))
-            self.assertEqual((lines[-1]["left_out"], lines[-1]["line"]), (100, "100 more lines were left out"))
+            self.assertEqual((len(lines), lines[0]["line"], lines[0]["left_out"]), (4101, "NCCL INFO 0", None))
+            self.assertEqual((lines[-1]["left_out"], lines[-1]["line"]), (103, "103 more lines were left out"))
         self.assertEqual((self.last(events)["type"], self.last(events)["rank"] in (0, 1)), ("ValueError", True))
 
     def test_an_invalid_message(self):

@@ -1,7 +1,6 @@
 use super::*;
 use crate::fleet::{Node, Outcome};
 use crate::rails::Direction;
-use crate::verdict::Together;
 
 /// A fleet with leaves of so many nodes, or without leaves.
 fn fleet(nodes: usize, of_leaf: Option<usize>) -> Fleet {
@@ -398,13 +397,14 @@ fn links_and_then_nodes_are_settled_first() {
 fn all_nodes_together_may_be_slow_though_every_pair_is_sound() {
     let fleet = fleet(6, None);
     let sound = decide(&fleet, &all(&fleet, |_, _| 50.0)).unwrap();
-    assert_eq!(sound.together(46.0, 50.0), Together::Fast);
-    assert_eq!(sound.together((1.0 - sound.unseen_loss) * 50.0, 50.0), Together::Fast);
-    assert_eq!(sound.together(44.0, 50.0), Together::Unexplained);
-    let slow = decide(&fleet, &all(&fleet, |a, _| if a == 0 { 25.0 } else { 50.0 })).unwrap();
-    assert_eq!(slow.together(25.0, 50.0), Together::Explained);
-    let unknown = decide(&fleet, &all(&fleet, |_, _| 50.0)[..5]).unwrap();
-    assert_eq!(unknown.together(25.0, 50.0), Together::Undecided);
+    assert!(!sound.is_slow_together(25.0, 50.0) && sound.is_slow_together(24.0, 50.0));
+    let node = decide(&fleet, &all(&fleet, |a, _| if a == 0 { 25.0 } else { 50.0 })).unwrap();
+    assert!(node.is_slow_together(24.0, 50.0), "the slow node takes no part");
+    let mut link = node;
+    let fault = link.nodes[0].clone();
+    assert!(matches!(fault, State::Bad(_)));
+    link.links.insert((1, 2), fault);
+    assert!(!link.is_slow_together(24.0, 50.0), "a bad link explains it");
 }
 
 /// From 45 to 55.

@@ -44,7 +44,12 @@ pub fn log(step: &StepRecord) -> NcclLog {
     if let Some(read) = &step.read_log {
         return NcclLog::clone(read);
     }
-    let mut log = NcclLog::read(step.log.iter().filter(|line| line.run == 0).map(|line| line.line.as_str()));
+    log_of_run(step, 0)
+}
+
+/// NCCL's debug output in one run of a step.
+pub fn log_of_run(step: &StepRecord, run: u32) -> NcclLog {
+    let mut log = NcclLog::read(step.log.iter().filter(|line| line.run == run).map(|line| line.line.as_str()));
     log.left_out = step.log.iter().filter_map(|line| line.left_out).sum();
     log
 }

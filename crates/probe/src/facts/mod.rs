@@ -19,7 +19,7 @@ use model::{Fact, Gap, Site};
 
 use super::recording::{Recording, StepOutcome, StepRecord};
 
-pub use collectives::{bandwidth, log};
+pub use collectives::{bandwidth, log, log_of_run};
 pub use gpus::JobGpus;
 
 /// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned. `job` has the GPUs

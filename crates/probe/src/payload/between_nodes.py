@@ -11,7 +11,8 @@ and an answer is a part of kind
             which they also do after each test that failed
     alive   this node is in a test. It comes every few seconds
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
-            busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node. What was not measured is null
+            bytes (of the all_reduce), busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node.
+            What was not measured is null
 """
 import json
 import os
@@ -54,6 +55,7 @@ class Node:
         self.backend, self.count = ("nccl", devices) if devices else ("gloo", 1)
         self.env = dict(os.environ)
         self.tests, self.is_over = 0, False
+        self.renewals = 0  # lines of the log name it as their run
 
     def serve(self, team):
         """Follows orders until the ranks have to restart, or the step ends."""
@@ -77,6 +79,7 @@ class Node:
             team.stop(order["stop"])
         elif "renew" in order:
             self.env, team.is_spent = dict(os.environ, **order["renew"]), True
+            self.renewals += 1
         else:
             self.is_over = True
 
@@ -104,7 +107,7 @@ class Team:
                               name="rank %d" % local, orders=far)
             finally:
                 os.close(far)
-            self.ranks.append(RankProcess(child, local))
+            self.ranks.append(RankProcess(child, local, self.node.renewals))
             self.rank_of[child] = self.ranks[-1]
 
     def in_test(self):
@@ -154,8 +157,8 @@ class Team:
         if len(self.answers) == len(self.in_test()):
             answers = [self.answers[rank] for rank in self.in_test()]
             self.close_test(received=[answer.get("received") for answer in answers],
-                            busbw_bytes_per_second=answers[0].get("busbw"), wrong=answers[0].get("wrong"),
-                            left_out=answers[0].get("left_out", []))
+                            bytes=answers[0].get("bytes"), busbw_bytes_per_second=answers[0].get("busbw"),
+                            wrong=answers[0].get("wrong"), left_out=answers[0].get("left_out", []))
 
     def judge(self, now):
         """Reports that this node is alive, and a failure, once the other ranks have had time to fail too. Outside of a
@@ -185,7 +188,7 @@ class Team:
         self.close_test(failed=failed)
 
     def close_test(self, **known):
-        body = dict.fromkeys(("failed", "received", "busbw_bytes_per_second", "wrong", "left_out"))
+        body = dict.fromkeys(("failed", "received", "bytes", "busbw_bytes_per_second", "wrong", "left_out"))
         self.report.part(dict(body, kind="test", test=self.test["test"], seconds=time.monotonic() - self.started,
                               packets=traffic_since(self.traffic), **known))
         self.test = None

@@ -63,8 +63,8 @@ def store_at(torch, address, port, serves):
 
 
 def pair_answer(group, backend, test, report):
-    """{received, busbw, wrong}: what this rank receives in bytes per second from its peer, the local rank of the same
-    number on the other node, while all others receive from theirs and none sends back."""
+    """{received, bytes, busbw, wrong}: what this rank receives in bytes per second from its peer, the local rank of the
+    same number on the other node, while all others receive from theirs and none sends back."""
     count = MESSAGE_BYTES[backend] // 4
     send, receive = (group.torch.zeros(count, dtype=group.torch.float32, device=group.device) for _ in range(2))
     buffers = Buffers(send, receive, modulus_for("float32", group.size))
@@ -91,7 +91,7 @@ def pair_answer(group, backend, test, report):
     found = wrong_values(group.torch, receive, [Segment(0, count, [peer], 0)], buffers.modulus)
     wrong += wrong_on_all(group, found, "recv", reduce.bytes, report)
     leave_group(group)
-    return {"received": received, "busbw": busbw, "wrong": wrong}
+    return {"received": received, "bytes": reduce.bytes, "busbw": busbw, "wrong": wrong}
 
 
 def sending_seconds(group, transfer):

@@ -11,6 +11,7 @@ from ncclcheck_probe.world import rank_variables
 OTHERS_GRACE = 3  # seconds for the other ranks to fail by themselves after the first failure
 LEAVE_GRACE = 10  # seconds for ranks to end after all have sent their results
 LOG_LINES, LOG_BYTES = 4000, 512 << 10  # of one rank
+LATE_WARNINGS = 100  # of one rank, above these limits
 
 # seconds: limit of the whole run; stall: limit of a single phase; run: marks the log lines of each of several runs;
 # gate: where the ranks wait after their import of torch, or None
@@ -24,12 +25,15 @@ class RankProcess:
         self.child, self.rank, self.run = child, rank, run
         self.number, self.phase = 0, "start"
         self.result = self.failed = None
-        self.lines = self.bytes = self.left_out = 0
+        self.lines = self.bytes = self.late_warnings = self.left_out = 0
 
     def log(self, line, report):
-        """Forwards a line of NCCL's log, up to the limits."""
+        """Forwards a line of NCCL's log, up to the limits. The limits of warnings are others, since the last lines of a
+        rank say why it failed."""
         self.lines, self.bytes = self.lines + 1, self.bytes + len(line)
-        if self.lines <= LOG_LINES and self.bytes <= LOG_BYTES:
+        is_full = self.lines > LOG_LINES or self.bytes > LOG_BYTES
+        self.late_warnings += is_full and " NCCL WARN " in line
+        if not is_full or " NCCL WARN " in line and self.late_warnings <= LATE_WARNINGS:
             report.log(self.run, self.rank, line)
         else:
             self.left_out += 1

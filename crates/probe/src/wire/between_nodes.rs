@@ -25,6 +25,8 @@ objects! {
         pub seconds: Field<f64>,
         /// Bytes per second that each local rank received from its peer.
         pub received: Field<Vec<Option<f64>>>,
+        /// Size of the all_reduce.
+        pub bytes: Field<u64>,
         pub busbw_bytes_per_second: Field<f64>,
         /// Number of wrong elements on all ranks.
         pub wrong: Field<usize>,

@@ -192,7 +192,7 @@ impl LaunchEvent {
 pub struct LogEvent {
     /// Name of the step.
     pub step: String,
-    /// Run of the step: the variant's index in `what-if`, else 0.
+    /// Run of the step: the variant's index in `what-if`, how often its ranks were renewed in `between-nodes`, else 0.
     #[serde(default)]
     pub run: u32,
     /// Rank that wrote the line.

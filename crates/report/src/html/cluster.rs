@@ -68,7 +68,12 @@ fn between(network: &NetworkReport, report: &ClusterReport) -> Markup {
                     @if let Some(why) = &run.failure { ": " (why) }
                     @for one in &run.busbw { ", " (size(one.bytes)) ": " (rate(one.busbw)) }
                     @if let Some(pairs) = run.of_pairs { "; pairs: " (rate(pairs)) }
+                    @if let Some(time) = run.time() { "; " (time) }
                 }
+            }
+            @if !network.nccl.is_empty() {
+                h3 { "NCCL's logs" }
+                (groups(&network.nccl))
             }
             details {
                 summary { "All " (counted(network.tests.len(), "test", "tests")) }

@@ -54,16 +54,15 @@ pub(crate) fn headline(report: &ClusterReport) -> String {
     let is_of_all = report.odd.iter().all(|odd| odd.kind == "all");
     let is_node = report.odd.iter().all(|odd| odd.kind == "node");
     let [one, many] = if is_node { ["odd node", "odd nodes"] } else { ["slow part", "odd nodes or slow parts"] };
-    let undecided = report.network.iter().flat_map(|network| &network.parts).find(|part| part.state == "undecided");
+    let part_in = |state| report.network.iter().flat_map(|network| &network.parts).find(|part| part.state == state);
+    let doubt = part_in("undecided").map(|part| format!("{} undecided: {}", is_or_are(part), part.text));
+    let doubt = doubt.or_else(|| part_in("common").map(|part| part.text.clone()));
     let has_split = report.differences.iter().any(|difference| !difference.has_majority);
     let none_ended = report.nodes.iter().all(|node| node.why.is_some());
     let text = match report.odd.len() {
         0 if none_ended => "none came to its end".to_owned(),
         0 if has_split => "no odd node can be named: values differ, and none has a majority".to_owned(),
-        0 => undecided.map_or_else(
-            || "no odd node".to_owned(),
-            |part| format!("no odd node, but {} undecided: {}", is_or_are(part), part.text),
-        ),
+        0 => doubt.map_or_else(|| "no odd node".to_owned(), |doubt| format!("no odd node, but {doubt}")),
         _ if is_of_all => named.join("; "),
         1 => format!("the {one} is {}", named.join("")),
         count if count > DESCRIBED => format!("{count} {many}: {}; and {} more", named.join("; "), count - DESCRIBED),
@@ -124,7 +123,7 @@ fn share(group: &NodeGroup, report: &ClusterReport) -> String {
     format!("{} of {}: {}", group.nodes.len(), counted(all, "node", "nodes"), names(&group.nodes))
 }
 
-fn names(nodes: &[String]) -> String {
+pub(super) fn names(nodes: &[String]) -> String {
     let named = nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = nodes.len().saturating_sub(NAMED);
     if more == 0 { named } else { format!("{named} and {more} more") }

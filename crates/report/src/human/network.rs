@@ -4,19 +4,24 @@ use std::io;
 
 use anstyle::AnsiColor;
 
+use super::cluster::names;
 use super::judgements::COLUMN;
 use super::page::{self, Page, label};
 use crate::network::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, rate};
 use model::{Severity, counted, size};
 
-/// Most tests that are shown as evidence.
+/// Most tests, and most texts of logs, that are shown.
 const SHOWN: usize = 6;
 
 pub(super) fn write(network: &NetworkReport, page: &mut Page<'_>) -> io::Result<()> {
     network.parts.iter().try_for_each(|part| self::part(part, network, page))?;
     page.blank()?;
     page.heading("between nodes:", page::bold(AnsiColor::Cyan), &summary(network))?;
-    network.together.iter().try_for_each(|one| page.row(2, label("together"), COLUMN, &together(one)))
+    network.together.iter().try_for_each(|one| page.row(2, label("together"), COLUMN, &together(one)))?;
+    for group in network.nccl.iter().take(SHOWN) {
+        page.row(2, label("NCCL"), COLUMN, &format!("{}: {}", names(&group.nodes), group.text))?;
+    }
+    more(network.nccl.len(), page)
 }
 
 fn part(part: &NetworkPart, network: &NetworkReport, page: &mut Page<'_>) -> io::Result<()> {
@@ -32,7 +37,12 @@ fn part(part: &NetworkPart, network: &NetworkReport, page: &mut Page<'_>) -> io:
     for test in tests.iter().take(SHOWN) {
         page.row(2, label("test"), COLUMN, &measured(test))?;
     }
-    match tests.len().saturating_sub(SHOWN) {
+    more(tests.len(), page)
+}
+
+/// Says how many rows of a list are left out.
+fn more(rows: usize, page: &mut Page<'_>) -> io::Result<()> {
+    match rows.saturating_sub(SHOWN) {
         0 => Ok(()),
         more => page.row(2, label(""), COLUMN, &format!("and {more} more")),
     }
@@ -72,5 +82,6 @@ fn together(run: &NetworkTogether) -> String {
     }
     let sizes: Vec<_> = run.busbw.iter().map(|one| format!("{} {}", size(one.bytes), rate(one.busbw))).collect();
     let pairs = run.of_pairs.map(|pairs| format!("; pairs {}", rate(pairs))).unwrap_or_default();
-    format!("{nodes}{how}, all_reduce busbw by size: {}{pairs}", sizes.join(", "))
+    let time = run.time().map(|time| format!("; {time}")).unwrap_or_default();
+    format!("{nodes}{how}, all_reduce busbw by size: {}{pairs}{time}", sizes.join(", "))
 }
