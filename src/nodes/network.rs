@@ -248,7 +248,12 @@ impl Words<'_> {
 
     fn test(&self, test: &NodeTest) -> NetworkTest {
         let (a, b) = test.pair;
-        NetworkTest { nodes: [self.node(a), self.node(b)], rates: test.rates.clone(), failure: test.failure.clone() }
+        NetworkTest {
+            nodes: [self.node(a), self.node(b)],
+            round: test.round,
+            rates: test.rates.clone(),
+            failure: test.failure.clone(),
+        }
     }
 }
 

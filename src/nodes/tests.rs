@@ -98,6 +98,7 @@ fn tested(nodes: usize, change: impl Fn(&mut NodeTest)) -> ClusterRun {
     let test = |pair| {
         let mut test = NodeTest {
             pair,
+            round: Some(1 + pair.0),
             is_survey: true,
             rates: vec![[Some(48_000_000); 2]; 2],
             busbw: Some(40_000_000),
@@ -137,7 +138,11 @@ fn a_slow_rail_is_named_with_its_direction() {
     let mut page = Vec::new();
     report.write_html(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    assert!(page.contains("<td class=\"h4\">50</td>") && page.contains("sends at 50 % on rail 1"), "{page}");
+    assert!(
+        page.contains("title=\"n4 to n2 in round 3: 48.0 MB/s, 24.0 MB/s\">50</td>")
+            && page.contains("sends at 50 % on rail 1"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub struct BetweenNodes {
 pub struct NodeTest {
     /// Numbers of the nodes.
     pub pair: Pair,
+    /// Number of its round, from 1; none in records without rounds.
+    pub round: Option<usize>,
     /// True if it is of a round that all nodes take part in.
     pub is_survey: bool,
     /// Bytes per second of each rail, from the first node to the second and back.

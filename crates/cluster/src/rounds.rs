@@ -28,6 +28,8 @@ pub(super) struct Rounds<'r, 'a> {
     seconds: Vec<f64>,
     /// Number of the next test.
     next: usize,
+    /// Number of the round, from 1.
+    round: usize,
 }
 
 /// A test under way: its nodes, and what they answered.
@@ -38,7 +40,7 @@ struct Open {
 
 impl<'r, 'a> Rounds<'r, 'a> {
     pub(super) fn new(gathering: &'r mut Gathering<'a>, network: &'r Network, limits: &'r RunLimits) -> Self {
-        Self { gathering, network, limits, found: BetweenNodes::default(), seconds: Vec::new(), next: 0 }
+        Self { gathering, network, limits, found: BetweenNodes::default(), seconds: Vec::new(), next: 0, round: 0 }
     }
 
     /// Tests all nodes that are ready.
@@ -99,6 +101,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
 
     /// Tests pairs at once. A pair of a node whose ranks restart waits for them.
     fn round(&mut self, pairs: &[Pair], is_survey: bool) -> Result<(), ClusterError> {
+        self.round += 1;
         let mut open = pairs.to_vec();
         let began = Instant::now();
         while !self.is_late() {
@@ -124,7 +127,8 @@ impl<'r, 'a> Rounds<'r, 'a> {
         for Open { nodes, answers } in self.tests(nodes, TestKind::Pair, None)? {
             let [a, b] = nodes[..] else { continue };
             let names = [a, b].map(|node| self.name(node));
-            self.found.tests.push(node_test((a, b), is_survey, names, [answers.get(&a), answers.get(&b)]));
+            let test = node_test((a, b), is_survey, names, [answers.get(&a), answers.get(&b)]);
+            self.found.tests.push(NodeTest { round: Some(self.round), ..test });
         }
         Ok(())
     }
@@ -319,5 +323,6 @@ fn node_test(pair: Pair, is_survey: bool, names: [&str; 2], answers: [Option<&Te
         packets,
         failure,
         culprit,
+        ..NodeTest::default()
     }
 }

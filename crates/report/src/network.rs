@@ -67,6 +67,8 @@ pub struct SlowRail {
 pub struct NetworkTest {
     /// Names of the nodes.
     pub nodes: [String; 2],
+    /// Number of its round, from 1: the tests of a round run at once. Null if it was not recorded.
+    pub round: Option<usize>,
     /// Bytes per second of each rail, from the first node to the second and back. Null if it was not measured.
     pub rates: Vec<[Option<u64>; 2]>,
     /// Why it failed. Null if it did not.

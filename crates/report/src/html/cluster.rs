@@ -85,19 +85,24 @@ fn between(network: &NetworkReport, report: &ClusterReport) -> Markup {
 
 /// What nodes send to each other: the slowest rail of each test, as a share of what is sound; the worst of several tests.
 fn heat_map(network: &NetworkReport, report: &ClusterReport) -> Markup {
-    let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut cells: BTreeMap<(&str, &str), (u64, String)> = BTreeMap::new();
     for test in &network.tests {
         let [a, b] = &test.nodes;
         for (from, to, way) in [(a, b, 0), (b, a, 1)] {
             let share = share(test, way, network);
             if let Some(share) = share {
-                let cell = cells.entry((from, to)).or_insert(share);
-                *cell = share.min(*cell);
+                let round = test.round.map(|round| format!(" in round {round}")).unwrap_or_default();
+                let title =
+                    format!("{from} to {to}{round}: {}", test.failure.clone().unwrap_or_else(|| rates(test, way)));
+                let cell = cells.entry((from, to)).or_insert((u64::MAX, String::new()));
+                if share < cell.0 {
+                    *cell = (share, title);
+                }
             }
         }
     }
     let mut worst: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((from, to), share) in &cells {
+    for ((from, to), (share, _)) in &cells {
         for node in [from, to] {
             let known = worst.entry(node).or_insert(*share);
             *known = (*share).min(*known);
@@ -120,7 +125,7 @@ fn heat_map(network: &NetworkReport, report: &ClusterReport) -> Markup {
                                 th scope="row" { (from) }
                                 @for to in &names {
                                     @match cells.get(&(*from, *to)) {
-                                        Some(share) => { td.(heat(*share)) { (share) } }
+                                        Some((share, title)) => { td.(heat(*share)) title=(title) { (share) } }
                                         None => { td.self { @if from == to { "X" } @else { "-" } } }
                                     }
                                 }
@@ -130,7 +135,7 @@ fn heat_map(network: &NetworkReport, report: &ClusterReport) -> Markup {
                 }
             }
             figcaption {
-                "What a node sends to another, in percent of the rate between sound nodes: the slowest rail of the slowest test. A dash was not tested."
+                "What a node sends to another, in percent of the rate between sound nodes: the slowest rail of the slowest test. A dash was not tested. The title of a cell has the rates and the round."
                 @if worst.len() > MOST { " The " (MOST) " nodes with the slowest tests of " (worst.len()) " are shown." }
             }
         }
@@ -159,19 +164,21 @@ const fn heat(percent: u64) -> &'static str {
     }
 }
 
+/// What the rails of a test carry in one direction.
+fn rates(test: &NetworkTest, way: usize) -> String {
+    let rates = test.rates.iter().map(|rail| rail.get(way).copied().flatten().map_or_else(|| "?".to_owned(), rate));
+    rates.collect::<Vec<_>>().join(", ")
+}
+
 fn tests(tests: Vec<&NetworkTest>) -> Markup {
-    let rates = |test: &NetworkTest, way: usize| {
-        let rates = test.rates.iter().map(|rail| rail.get(way).copied().flatten().map_or_else(|| "?".to_owned(), rate));
-        rates.collect::<Vec<_>>().join(", ")
-    };
     html! {
         div.scroll tabindex="0" {
             table.wide {
-                thead { tr { th { "first" } th { "second" } th { "first to second" } th { "second to first" } th { "failure" } } }
+                thead { tr { th { "round" } th { "first" } th { "second" } th { "first to second" } th { "second to first" } th { "failure" } } }
                 tbody {
                     @for test in tests {
                         @let [a, b] = &test.nodes;
-                        tr { td { (a) } td { (b) } td { (rates(test, 0)) } td { (rates(test, 1)) } td { @if let Some(why) = &test.failure { (why) } } }
+                        tr { td { @if let Some(round) = test.round { (round) } @else { "?" } } td { (a) } td { (b) } td { (rates(test, 0)) } td { (rates(test, 1)) } td { @if let Some(why) = &test.failure { (why) } } }
                     }
                 }
             }
