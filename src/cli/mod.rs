@@ -15,6 +15,7 @@ mod images;
 mod interrupt;
 mod loading;
 mod log;
+mod manifest;
 mod output;
 mod output_file;
 mod plan;
@@ -38,6 +39,7 @@ use layer::cache::ScanCache;
 use model::document::{DocumentError, FileError};
 use model::{Environment, keep_within_folder};
 
+use args::cluster::ClusterCommand;
 use args::{Arguments, Command};
 
 /// Exit status of a run. Of several outcomes the greatest in this order applies.
@@ -136,7 +138,10 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Diff(judged) => diff::diff(*judged, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
-        Command::Cluster(asked) => cluster::cluster(&asked, environment),
+        Command::Cluster(asked) => match asked.command {
+            Some(ClusterCommand::Manifest(asked)) => manifest::manifest(&asked),
+            None => cluster::cluster(&asked, environment),
+        },
         Command::Watch { owner } => probe::watch(&owner, environment),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(folder.as_deref()),

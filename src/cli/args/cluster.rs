@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
 
 use probe::steps;
 
@@ -42,12 +42,16 @@ fn steps() -> String {
 
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
     mut_args = short_help(&["nodes", "launch", "from", "record", "format", "output"]),
     mut_arg("format", |arg| arg.help("Output format: human, json, html or prometheus (repeatable)")),
     after_help = sections(&[EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&steps(), EXIT, EXAMPLES]),
 )]
 pub(in super::super) struct ClusterArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: Option<ClusterCommand>,
     /// Image for srun's option --container-image [default: none, the node itself]
     #[arg(value_name = "IMAGE", conflicts_with_all = ["launch", "nodes", "from"])]
     pub(in crate::cli) image: Option<String>,
@@ -106,4 +110,42 @@ pub(in super::super) struct ClusterArgs {
     pub(in crate::cli) rulebook: RulebookArgs,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ClusterCommand {
+    /// Print a batch script or a Kubernetes Job that tests nodes
+    ///
+    /// Nothing is submitted or applied.
+    Manifest(ManifestArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ManifestArgs {
+    /// What starts the test: a batch script, or a Job whose pods sleep
+    pub(in crate::cli) scheduler: Scheduler,
+    /// Image of the job; with Slurm, one for pyxis [default: none, the node itself]
+    #[arg(value_name = "IMAGE", required_if_eq("scheduler", "kubernetes"), value_parser = image_name)]
+    pub(in crate::cli) image: Option<String>,
+    /// Number of nodes
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(in crate::cli) nodes: u32,
+    /// Number of GPUs of each node
+    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    pub(in crate::cli) gpus: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Scheduler {
+    /// A script for sbatch
+    Slurm,
+    /// An Indexed Job for kubectl
+    Kubernetes,
+}
+
+/// The name of an image, without what the shell or YAML would read as syntax.
+fn image_name(text: &str) -> Result<String, String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._:/@#+-".contains(letter);
+    let is_name = text.starts_with(|letter: char| letter.is_ascii_alphanumeric() || "./".contains(letter));
+    if is_name && text.chars().all(is_plain) { Ok(text.to_owned()) } else { Err("not the name of an image".to_owned()) }
 }
