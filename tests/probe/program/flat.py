@@ -21,7 +21,7 @@ def module_names():
     with open(os.path.join(FOLDER, "MODULES")) as file:
         shared = file.read().split()
     of_steps = [json.loads(line[2:])["module"] for line in step_table().splitlines() if line.startswith("- ")]
-    return shared + list(dict.fromkeys(of_steps)) + ["main"]
+    return list(dict.fromkeys(shared + of_steps)) + ["main"]
 
 
 def module_text(name):

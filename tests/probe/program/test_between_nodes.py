@@ -11,7 +11,8 @@ import unittest
 import unittest.mock
 
 from harness import Payload, module, program
-from machine import STAND_INS, Machine
+from machine import KERNEL_PLACES, STAND_INS, Machine
+from test_machine_rdma import SoftRoce
 from test_torch import HAS_TORCH
 
 PATIENCE = 120  # seconds until a program that does not answer is killed, which fails its test
@@ -127,8 +128,8 @@ class StandInNodes(Nodes, Machine):
 
     def node(self, gpus, replaced, plan, variables):
         libraries = ":".join(filter(None, [str(self.lib), os.environ.get("LD_LIBRARY_PATH")]))
-        env = dict(os.environ, STAND_IN="gpus=%d" % gpus, LD_LIBRARY_PATH=libraries,
-                   PYTHONPATH=str(STAND_INS / "python"), **variables)
+        env = dict(dict(os.environ, STAND_IN="gpus=%d" % gpus, LD_LIBRARY_PATH=libraries,
+                        PYTHONPATH=str(STAND_INS / "python")), **variables)
         return self.started(dict(env, TORCH_GPUS=str(gpus)) if gpus else env, dict(SMALL, **replaced), **plan)
 
 
@@ -175,6 +176,65 @@ class Tests(StandInNodes):
                          [("all_reduce", 1)])
         two.renew()
         self.assert_right(1, [one, two])
+
+
+class Writes(StandInNodes):
+    """RDMA WRITEs between nodes with the stand-in for libibverbs."""
+
+    def setUp(self):
+        super().setUp()
+        SoftRoce.add_device(self)
+
+    def started(self, env, replaced, **plan):
+        text = KERNEL_PLACES.sub(lambda place: '"%s/%s' % (self.root, place.group(1)), program())
+        for old, new in replaced.items():
+            text = text.replace(old, new)
+        return Node(self, self.start_with_lifeline(dict({"steps": ["between-nodes"]}, **plan), text=text, env=env))
+
+    def written(self, *stand_ins, seconds=PATIENCE):
+        """The answers of two nodes with these settings of the stand-in for libibverbs."""
+        nodes = [self.node(0, {}, {}, {"STAND_IN": "gpus=0 ipc_lock=1 " + one, "VERBS_DEVICES": "rxe0"}) for one in stand_ins]
+        for node in nodes:
+            node.get_ready()
+        found = self.answers(0, nodes, "writes", local=1, seconds=seconds)
+        self.assertEqual([body["failed"] for body in found], [None, None])
+        return found
+
+    def reasons(self, *stand_ins, **more):
+        """Why neither node has a rate."""
+        ports = [body["writes"][0] for body in self.written(*stand_ins, **more)]
+        self.assertEqual([port["received_bytes_per_second"] for port in ports], [None, None])
+        return [port.get("unread", {}).get("received_bytes_per_second") for port in ports]
+
+    def test_each_port_and_way(self):
+        for body in self.written("", ""):
+            port, = body["writes"]
+            self.assertEqual((port["ports"], port["rate_gbits_per_s"]), (["rxe0:1", "rxe0:1"], 2.5))
+            self.assertGreater(port["received_bytes_per_second"], 0)
+
+    def test_a_failure_stays_with_the_node_that_has_it(self):
+        self.assertEqual(self.reasons("", "corrupt=1"), ["the received bytes differ from those sent", None])
+        why = "completion with error 12 IBV_WC_RETRY_EXC_ERR, vendor error 0x0"
+        self.assertEqual(self.reasons("wc_status=12", ""), [why, None])
+        self.assertEqual(self.reasons("", "ibv_reg_mr=12"), [None, "ibv_reg_mr: ENOMEM: Cannot allocate memory"])
+        self.assertEqual(self.reasons("", "link_layer=1"),
+                         ["one of both ports is of InfiniBand, the other of Ethernet"] * 2)
+        self.assertEqual(self.reasons("", "", seconds=-1), ["no time was left for it"] * 2)
+
+    def test_a_node_without_rdma_says_why(self):
+        one, two = self.written("port_state=1", "")
+        self.assertEqual((one["writes"], two["writes"]), (None, None))
+        self.assertEqual(one["unread"], {"writes": "it has no RDMA device with an active port"})
+        self.assertNotIn("unread", two)
+        self.remove("verbs")
+        self.install_broken("verbs")
+        one, _ = self.written("", "")
+        self.assertRegex(one["unread"]["writes"], "^rxe0: .*libibverbs.so")
+
+    def test_ports_are_paired_by_name_or_place(self):
+        paired = module("writes").paired
+        self.assertEqual(paired(["a:1", "b:1", "c:1"], ["c:1", "b:1"]), [("b:1", "b:1"), ("c:1", "c:1")])
+        self.assertEqual(paired(["a:1", "b:1"], ["x:1"]), [("a:1", "x:1")])
 
 
 class Failures(StandInNodes):

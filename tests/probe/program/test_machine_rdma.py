@@ -23,6 +23,10 @@ class SoftRoce(Machine):
     def setUp(self):
         super().setUp()
         self.install("cuda")
+        self.add_device()
+
+    def add_device(self):
+        """Adds the files and the library of rxe0."""
         self.install("verbs", *providers(("rxe",), ("rxe",)))
         self.write("/sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n")
         for name, text in (("node_type", "1: CA"), ("node_guid", "5054:00ff:fe77:0001"), ("parent", "eth0"),
@@ -126,7 +130,7 @@ class Rdma(SoftRoce):
             self.assertEqual(self.failed_at(stand_in + " ipc_lock=1"), (step, why))
 
     def test_a_ping_without_completions(self):
-        failed = self.failed_at("silent=1 ipc_lock=1", replaced={"PING_SECONDS = 20": "PING_SECONDS = 1"})
+        failed = self.failed_at("silent=1 ipc_lock=1", replaced={"patience = 20": "patience = 1"})
         self.assertEqual(failed, ("send", "no completion within 1 s"))
 
     def test_an_empty_gid_index_fails_as_in_the_recording(self):

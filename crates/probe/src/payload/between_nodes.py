@@ -1,8 +1,8 @@
 """Step between-nodes: takes part in tests with other nodes, as `ncclcheck cluster` orders.
 
 An order is one of
-    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair` or `together`:
-        `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the addresses
+    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair`, `together`
+        or `writes`: `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the addresses
     {"stop": NUMBER}      gives up the test of this number
     {"renew": VARIABLES}  restarts the ranks with these variables
     {"end": true}         ends the step
@@ -11,8 +11,9 @@ and an answer is a part of kind
             which they also do after each test that failed
     alive   this node is in a test. It comes every few seconds
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
-            bytes (of the all_reduce), busbw_bytes_per_second, wrong, left_out: the outcome of a test on this node.
-            What was not measured is null
+            bytes (of the all_reduce), busbw_bytes_per_second, wrong, left_out, writes (by pair of ports: ports,
+            rate_gbits_per_s, received_bytes_per_second): the outcome of a test on this node. What was not measured is
+            null
 """
 import json
 import os
@@ -158,7 +159,9 @@ class Team:
             answers = [self.answers[rank] for rank in self.in_test()]
             self.close_test(received=[answer.get("received") for answer in answers],
                             bytes=answers[0].get("bytes"), busbw_bytes_per_second=answers[0].get("busbw"),
-                            wrong=answers[0].get("wrong"), left_out=answers[0].get("left_out", []))
+                            wrong=answers[0].get("wrong"), left_out=answers[0].get("left_out", []),
+                            writes=answers[0].get("writes"),
+                            **({"unread": answers[0]["unread"]} if "unread" in answers[0] else {}))
 
     def judge(self, now):
         """Reports that this node is alive, and a failure, once the other ranks have had time to fail too. Outside of a
@@ -188,7 +191,7 @@ class Team:
         self.close_test(failed=failed)
 
     def close_test(self, **known):
-        body = dict.fromkeys(("failed", "received", "bytes", "busbw_bytes_per_second", "wrong", "left_out"))
+        body = dict.fromkeys(("failed", "received", "bytes", "busbw_bytes_per_second", "wrong", "left_out", "writes"))
         self.report.part(dict(body, kind="test", test=self.test["test"], seconds=time.monotonic() - self.started,
                               packets=traffic_since(self.traffic), **known))
         self.test = None

@@ -16,6 +16,7 @@ from ncclcheck_probe.plan import MIB
 from ncclcheck_probe.rank import create_group, own_device
 from ncclcheck_probe.timing import checked, measure_all, wrong_on_all
 from ncclcheck_probe.torch_import import import_torch
+from ncclcheck_probe.writes import writes_answer
 
 # Longer than any test. The program that gives orders stops a test that hangs.
 LONGEST_WAIT = datetime.timedelta(hours=1)
@@ -37,6 +38,10 @@ def run_lasting_rank(arguments, report):
         phases.enter("rendezvous")
         store = served if test["rank"] == 0 else reached_store(torch, test)
         store = torch.distributed.PrefixStore("test %d" % test["test"], store)
+        if test["kind"] == "writes":
+            phases.enter("RDMA writes")
+            report.part(dict(writes_answer(store, test), kind="answer"))
+            continue
         phases.enter("communicator")
         create_group(torch, backend, device, store, test["rank"], test["size"], LONGEST_WAIT)
         group = Group(torch, test["rank"], test["size"], device, phases)

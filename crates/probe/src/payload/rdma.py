@@ -10,6 +10,7 @@ from ncclcheck_probe.gpu_direct import gpu_direct_body
 from ncclcheck_probe.infiniband import VERBS_CLASS, rdma_device_folder, rdma_device_names, rdma_device_readings
 from ncclcheck_probe.infiniband import rdma_port_numbers, rdma_port_readings
 from ncclcheck_probe.nccl_gid import NcclGidTable, nccl_gid_choices, nccl_gid_type_reader
+from ncclcheck_probe.queue_pairs import PortAddress
 from ncclcheck_probe.rdma_providers import provider_body, provider_missing
 from ncclcheck_probe.readings import Readings, Unread, errno_name, known
 from ncclcheck_probe.sysfs import folder_names, kernel_text
@@ -179,17 +180,21 @@ class RdmaDevice:
         return nccl_gid_choices(table, verbs["link_layer"])
 
     def ping(self, context, pd, port):
-        """The ping through one port, with the GID index that current NCCL releases would select."""
-        verbs, number = self.host.verbs, port["port"]
+        """The ping through one port."""
         try:
-            attributes = verbs.query_port(context, number)
-            if VERBS_LINK_LAYERS.get(attributes.link_layer) == "InfiniBand":
-                return ping_body(verbs, context, pd, attributes, number, None, None)
-            index = known((port["nccl_gid"] or [{"index": None}])[-1]["index"], "the GID index of NCCL")
-            gid = verbs.query_gid(context, number, index)
+            address = self.address(context, port)
         except Unread as why:
             return {"passed": [], "failed": "address", "error": str(why)}
-        return ping_body(verbs, context, pd, attributes, number, index, gid)
+        return ping_body(self.host.verbs, context, pd, address)
+
+    def address(self, context, port):
+        """The address of a port, with the GID index that current NCCL releases would select."""
+        verbs, number = self.host.verbs, port["port"]
+        attributes = verbs.query_port(context, number)
+        if VERBS_LINK_LAYERS.get(attributes.link_layer) == "InfiniBand":
+            return PortAddress(attributes, number, None, None)
+        index = known((port["nccl_gid"] or [{"index": None}])[-1]["index"], "the GID index of NCCL")
+        return PortAddress(attributes, number, index, verbs.query_gid(context, number, index))
 
 
 def verbs_port(verbs, context, number):

@@ -1,16 +1,21 @@
 /*
  * A stand-in for libibverbs.so.1, compiled with rdma-core's own header: a reliable connection inside one process, which
  * enforces the rules that the payload must follow (the attributes of each state, keys, addresses, posted receives).
+ * RDMA WRITEs also reach another process of this machine, whose number the number of a queue pair has in its upper bits.
  *
  * VERBS_DEVICES names the devices. Settings: link_layer, 1 InfiniBand and 2 Ethernet; port_state; active_mtu; pkey; gids, the
  * number of GIDs; flid; wc_status and vendor_err of completions; silent, whether completions are missing; corrupt, whether a
  * byte changes in transit; warns; ipc_lock, whether the limit on locked memory is lifted; peermem and dmabuf, whether GPU
  * memory can be registered.
  */
+#define _GNU_SOURCE
 #include "stand_in.h"
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 /* The functions themselves, which the header wraps in macros. */
 #undef ibv_get_device_list
@@ -264,7 +269,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *wanted)
 		pair->qp.send_cq = wanted->send_cq;
 		pair->qp.recv_cq = wanted->recv_cq;
 		pair->qp.qp_type = wanted->qp_type;
-		pair->qp.qp_num = 0x11 + (uint32_t)(pair - pairs);
+		pair->qp.qp_num = ((uint32_t)getpid() << 8) + 0x11 + (uint32_t)(pair - pairs);
 		pair->qp.state = IBV_QPS_RESET;
 		return &pair->qp;
 	}
@@ -337,15 +342,35 @@ static void copy(uint64_t to, const struct ibv_sge *from)
 		((char *)to)[0] ^= 1;
 }
 
-/* Copies the data of a request to the peer at once, and returns the completion status. */
-static enum ibv_wc_status carry(struct queue_pair *peer, const struct ibv_send_wr *request)
+/* RDMA WRITE into the memory of another process, which does not check its keys. */
+static enum ibv_wc_status carry_far(pid_t pid, const struct ibv_send_wr *request)
 {
+	struct iovec from = { (void *)request->sg_list->addr, request->sg_list->length };
+	struct iovec to = { (void *)request->wr.rdma.remote_addr, request->sg_list->length };
+
+	if (process_vm_writev(pid, &from, 1, &to, 1, 0) != (ssize_t)from.iov_len)
+		return IBV_WC_REM_ACCESS_ERR;
+	if (setting("corrupt", 0)) {
+		from.iov_base = "corrupt";
+		from.iov_len = to.iov_len = 7;
+		process_vm_writev(pid, &from, 1, &to, 1, 0);
+	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Copies the data of a request to the peer at once, and returns the completion status. */
+static enum ibv_wc_status carry(const struct queue_pair *pair, const struct ibv_send_wr *request)
+{
+	struct queue_pair *peer = peer_of(pair);
+	pid_t pid = (pid_t)(pair->attr.dest_qp_num >> 8);
 	const struct ibv_sge *from = request->sg_list;
 
 	if (setting("wc_status", IBV_WC_SUCCESS))
 		return (enum ibv_wc_status)setting("wc_status", IBV_WC_SUCCESS);
 	if (!is_registered(from->lkey, 0, from->addr, from->length))
 		return IBV_WC_LOC_PROT_ERR;
+	if (pid != getpid() && request->opcode == IBV_WR_RDMA_WRITE)
+		return carry_far(pid, request);
 	if (!peer)
 		return IBV_WC_RETRY_EXC_ERR;
 	if (request->opcode == IBV_WR_RDMA_WRITE) {
@@ -371,7 +396,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 	if (qp->state != IBV_QPS_RTS || request->num_sge != 1 || !(request->send_flags & IBV_SEND_SIGNALED))
 		return EINVAL;
 	if (!setting("silent", 0))
-		complete(qp, carry(peer_of(pair), request));
+		complete(qp, carry(pair, request));
 	return 0;
 }
 
@@ -408,6 +433,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *context = &contexts[device - devices];
 
 	FAIL_IF_ASKED(ibv_open_device);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	context->device = device;
 	context->ops.post_send = post_send;
 	context->ops.post_recv = post_recv;

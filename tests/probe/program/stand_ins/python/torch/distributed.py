@@ -33,6 +33,7 @@ class Hub:
     def __init__(self, port):
         self.listener = Listener(("", port), backlog=16, authkey=KEY)
         self.lock, self.given, self.ranks = threading.Lock(), {}, {}
+        self.stored, self.changed = {}, threading.Condition()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -46,6 +47,9 @@ class Hub:
         try:
             while True:
                 prefix, rank, call, members, value = connection.recv()
+                if members is None:
+                    self.store((prefix, call), value, connection)
+                    continue
                 key = prefix, call
                 with self.lock:
                     self.ranks[prefix, rank] = connection
@@ -58,6 +62,17 @@ class Hub:
                             self.ranks[prefix, member].send(values)
         except (EOFError, OSError):
             pass  # The rank has ended. The others wait for it, as they would with a real library.
+
+
+    def store(self, key, value, connection):
+        """Keeps the value, or sends it as soon as it is there."""
+        with self.changed:
+            if value is not None:
+                self.stored[key] = value
+                self.changed.notify_all()
+            else:
+                self.changed.wait_for(lambda: key in self.stored)
+                connection.send(self.stored[key])
 
 
 class TCPStore:
@@ -82,6 +97,13 @@ class PrefixStore:
 
     def __init__(self, prefix, store):
         self.prefix, self.connection = prefix + "/" + store.prefix, store.connection
+
+    def set(self, key, value):
+        self.connection.send((self.prefix, None, key, None, value.encode("utf-8")))
+
+    def get(self, key):
+        self.connection.send((self.prefix, None, key, None, None))
+        return self.connection.recv()
 
 
 class Group:
