@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use blame::{Fleet, InputError, Node, Outcome, Pair, PairTest, Purpose, Verdict, decide};
 
 use super::losses::{Loss, Packets, losses};
+use super::suspects::WritesTest;
 
 /// The tests of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct BetweenNodes {
     pub together: Vec<TogetherRun>,
     /// Nodes that took no part though their program ran, and why.
     pub left_out: Vec<(usize, String)>,
+    /// RDMA WRITEs between suspects and sound nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<WritesTest>,
 }
 
 /// A test of two nodes.

@@ -21,6 +21,7 @@ mod rounds;
 mod run;
 mod saved;
 mod slurm;
+mod suspects;
 mod table;
 mod topology;
 
@@ -32,6 +33,7 @@ pub use losses::{Loss, Packets};
 pub use process::Stopper;
 pub use run::{ClusterRun, Fate, NodeRun, run};
 pub use slurm::{host_names, topology_of_slurm};
+pub use suspects::{Cause, PortRates, SlowPort, WritesTest, cause};
 pub use table::{Row, rows};
 pub use topology::leaves;
 

@@ -49,19 +49,28 @@ pub(super) enum TestKind {
     Pair,
     /// All nodes reduce.
     Together,
+    /// The first ranks of two nodes write to each other by verbs.
+    Writes,
 }
 
 /// Sizes for the backend, and the seconds for all of them.
 const NCCL_SIZES: (&[u64], u64) = (&[1 << 20, 64 << 20, 1 << 30], 30);
 const GLOO_SIZES: (&[u64], u64) = (&[1 << 20, 4 << 20, 16 << 20], 10);
+/// The seconds for the writes of all ports.
+const WRITES_SECONDS: u64 = 20;
 
 /// The orders that make these nodes do a test together: the first has rank 0.
 pub(super) fn test(number: usize, kind: TestKind, nodes: &[(usize, &ReadyNode)]) -> BTreeMap<usize, Order> {
     let ranks = |node: &ReadyNode| node.ranks.copied().unwrap_or_default();
     // Nodes with more GPUs than the others leave some out.
-    let local = nodes.iter().map(|(_, node)| ranks(node)).min().unwrap_or_default();
+    let most = if kind == TestKind::Writes { 1 } else { usize::MAX };
+    let local = nodes.iter().map(|(_, node)| ranks(node)).min().unwrap_or_default().min(most);
     let first = nodes.first().map(|(_, node)| *node).cloned().unwrap_or_default();
-    let (sizes, seconds) = if first.backend.text() == Some("gloo") { GLOO_SIZES } else { NCCL_SIZES };
+    let (sizes, seconds) = match kind {
+        TestKind::Writes => (&[][..], WRITES_SECONDS),
+        TestKind::Pair | TestKind::Together if first.backend.text() == Some("gloo") => GLOO_SIZES,
+        TestKind::Pair | TestKind::Together => NCCL_SIZES,
+    };
     let order = |(place, (node, _)): (usize, &(usize, &ReadyNode))| {
         let order = TestOrder {
             test: number,

@@ -14,6 +14,7 @@ use super::limits::{END_TIME, RunLimits};
 use super::losses::Packets;
 use super::orders::{self, Order, TestKind};
 use super::run::{Fate, Gathering};
+use super::suspects;
 
 /// What confines NCCL to sockets.
 const SOCKETS: [(&str, &str); 1] = [("NCCL_NET", "Socket")];
@@ -60,6 +61,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
             self.gathering.note(&format!("one more round: {} pairs settle what is undecided", pairs.len()));
             self.round(&pairs, false)?;
         }
+        self.writes()?;
         if !self.found.tests.is_empty() && !self.is_late() {
             self.together()?;
         }
@@ -133,6 +135,25 @@ impl<'r, 'a> Rounds<'r, 'a> {
         Ok(())
     }
 
+    /// Lets suspects and sound nodes write to each other by verbs, one pair after the other.
+    fn writes(&mut self) -> Result<(), ClusterError> {
+        let ready: Vec<_> = (0..self.gathering.agents.len()).map(|node| self.ready(node).is_some()).collect();
+        for pair in suspects::pairs(&self.verdict()?, &self.network.leaf_of, &ready) {
+            let nodes = vec![pair.0, pair.1];
+            self.wait_for(&nodes)?;
+            if self.is_late() || nodes.iter().any(|node| self.ready(*node).is_none()) {
+                continue;
+            }
+            self.gathering.note(&format!("RDMA writes between {} and {}", self.name(pair.0), self.name(pair.1)));
+            for Open { answers, .. } in self.tests(vec![nodes], TestKind::Writes, Some(WRITES_TIME))? {
+                let of = |node: usize| (self.name(node), answers.get(&node));
+                self.found.writes.push(suspects::writes_test(pair, [of(pair.0), of(pair.1)]));
+            }
+        }
+        let all: Vec<_> = self.found.writes.iter().flat_map(|test| [test.pair.0, test.pair.1]).collect();
+        self.wait_for(&all)
+    }
+
     fn name(&self, node: usize) -> &str {
         self.gathering.agents.get(node).map_or("", |agent| &agent.node)
     }
@@ -182,8 +203,17 @@ impl<'r, 'a> Rounds<'r, 'a> {
         for node in nodes {
             self.gathering.agents.get_mut(*node).into_iter().for_each(|agent| agent.ready = None);
         }
+        self.wait_for(nodes)
+    }
+
+    /// Waits until the ranks of these nodes have restarted.
+    fn wait_for(&mut self, nodes: &[usize]) -> Result<(), ClusterError> {
         let began = Instant::now();
-        while began.elapsed() < self.limits.patience && !nodes.iter().all(|node| self.ready(*node).is_some()) {
+        let is_waited_for = |rounds: &Self, node: &usize| {
+            rounds.ready(*node).is_none()
+                && rounds.gathering.agents.get(*node).is_some_and(|agent| agent.fate.is_none())
+        };
+        while began.elapsed() < self.limits.patience && nodes.iter().any(|node| is_waited_for(self, node)) {
             self.gathering.pump()?;
         }
         Ok(())
@@ -292,12 +322,15 @@ const TOGETHER_TIME: Duration = Duration::from_mins(1);
 /// The longest time without output of a node in a test. It reports every 3 seconds that it is alive.
 const LONGEST_SILENCE: Duration = Duration::from_secs(12);
 
+/// The time for the writes of a pair, a little more than they are ordered to take.
+const WRITES_TIME: Duration = Duration::from_secs(30);
+
 /// The time in which a node answers that it gives up a test.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 
 /// A rate in whole bytes per second; none if it is not one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in the range")]
-fn whole(rate: f64) -> Option<u64> {
+pub(super) fn whole(rate: f64) -> Option<u64> {
     (rate.is_finite() && (0.0..1e15).contains(&rate)).then_some(rate as u64)
 }
 

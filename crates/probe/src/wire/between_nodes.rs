@@ -34,6 +34,15 @@ objects! {
         /// Sizes that all nodes together left out, and why.
         pub left_out: Field<Vec<LeftOut>>,
         pub packets: Field<SentPackets>,
+        pub writes: Field<Vec<PortWrites>>,
+    }
+
+    /// RDMA WRITEs between a port of each node.
+    pub struct PortWrites {
+        /// That of rank 0 first.
+        pub ports: Field<Vec<String>>,
+        pub rate_gbits_per_s: Field<f64>,
+        pub received_bytes_per_second: Field<f64>,
     }
 
     /// Packets that a node sent in a test.

@@ -1,0 +1,63 @@
+use blame::Verdict;
+
+use super::*;
+
+/// Four nodes, of which the last is undecided. In the test of nodes 0 and 3 the port has these rates, between sound ones 100.
+fn found(rates: [Option<u64>; 2], used: Option<&[&str]>) -> Cause {
+    let mut between = BetweenNodes::default();
+    let test = |pair, rates, why: Option<&str>| {
+        let names = ["mlx5_0:1", "mlx5_0:1"].map(ToOwned::to_owned);
+        WritesTest { pair, ports: vec![PortRates { names, rates, why: why.map(ToOwned::to_owned) }], failure: None }
+    };
+    between.writes =
+        vec![test((0, 3), rates, rates[0].is_none().then_some("why")), test((0, 1), [Some(100), Some(98)], None)];
+    let used = |node: usize| {
+        assert_eq!(node, 3);
+        used.map(|used| used.iter().map(|&name| name.to_owned()).collect())
+    };
+    cause(Part::Node(3), &between, &verdict(), &used).unwrap()
+}
+
+fn verdict() -> Verdict {
+    let doubt = State::Undecided(blame::Doubt { why: blame::Why::WeakEvidence, pairs: Vec::new() });
+    let sound = || State::Sound { fast: 3 };
+    Verdict { nodes: vec![sound(), sound(), sound(), doubt], unseen_loss: 0.1, ..Verdict::default() }
+}
+
+const USED: Option<&[&str]> = Some(&["mlx5_0:1"]);
+
+#[test]
+fn slow_writes_name_the_port_and_its_direction() {
+    let slow = SlowPort { name: "mlx5_0:1".to_owned(), direction: Direction::Sends, rate: 50, reference: 98 };
+    for used in [USED, None] {
+        assert_eq!(found([Some(99), Some(50)], used), Cause::Ports(vec![slow.clone()]));
+    }
+}
+
+#[test]
+fn fast_writes_leave_what_is_above_the_ports_only_if_nccl_uses_them_all() {
+    assert_eq!(found([Some(99), Some(97)], USED), Cause::AbovePorts);
+    for used in [None, Some(&["mlx5_0:1", "mlx5_1:1"][..])] {
+        assert!(matches!(found([Some(99), Some(97)], used), Cause::Unknown(_)));
+    }
+}
+
+#[test]
+fn what_is_not_clear_is_unknown() {
+    assert_eq!(found([None, None], USED), Cause::Unknown("why".to_owned()));
+    let between = "mlx5_0:1 is neither clearly slow nor clearly fast".to_owned();
+    assert_eq!(found([Some(99), Some(92)], USED), Cause::Unknown(between));
+    let mut alone =
+        BetweenNodes { writes: vec![WritesTest { pair: (0, 3), ..WritesTest::default() }], ..Default::default() };
+    let unknown = |between: &BetweenNodes| cause(Part::Node(3), between, &verdict(), &|_| None);
+    assert!(matches!(unknown(&alone), Some(Cause::Unknown(why)) if why.starts_with("no other pair")));
+    alone.writes[0].failure = Some("n3: no device".to_owned());
+    assert_eq!(unknown(&alone), Some(Cause::Unknown("n3: no device".to_owned())));
+    assert_eq!(unknown(&BetweenNodes::default()), None);
+}
+
+#[test]
+fn a_suspect_is_tested_with_a_sound_node_of_its_leaf_and_that_one_with_another() {
+    assert_eq!(pairs(&verdict(), &[0, 1, 1, 1], &[true; 4]), [(1, 3), (1, 0)]);
+    assert_eq!(pairs(&verdict(), &[], &[false, true, false, true]), [(1, 3)]);
+}
