@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
-use cluster::{ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, TogetherRun};
+use cluster::{Cause, ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, SlowPort, TogetherRun};
 use probe::recording::StepOutcome;
 use probe::wire::between_nodes::BETWEEN_NODES;
-use report::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, NodeGroup, SlowRail, TogetherBusbw, rate};
+use report::{
+    NetworkCause, NetworkPart, NetworkReport, NetworkTest, NetworkTogether, NodeGroup, SlowRail, TogetherBusbw, rate,
+};
 
 /// What the tests of a run show; none if it was not asked for tests.
 pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<NetworkReport> {
@@ -55,7 +57,47 @@ impl Words<'_> {
             Part::Uplink(leaf) => ("uplink", self.run.network.leaves.get(leaf).cloned().unwrap_or_default()),
             Part::Link(a, b) => ("link", format!("{} - {}", self.node(a), self.node(b))),
         };
-        NetworkPart { kind, name, ..of_all(state, text) }
+        NetworkPart { kind, name, cause: self.cause(part), ..of_all(state, text) }
+    }
+
+    /// Where the slowness of a part comes from, by RDMA writes.
+    fn cause(&self, part: Part) -> Option<NetworkCause> {
+        let cause = cluster::cause(part, &self.run.between, self.verdict, &|node| self.used_ports(node))?;
+        let is_link = matches!(part, Part::Link(..));
+        let (kind, text) = match cause {
+            Cause::Unknown(why) => ("unknown", format!("unknown: {why}")),
+            Cause::AbovePorts => (
+                "above-nic",
+                "above the NICs, each of which carries RDMA writes alone as fast as sound ones: GPU, PCIe between GPU and NIC, or settings"
+                    .to_owned(),
+            ),
+            Cause::Ports(slow) => {
+                let port = |port: &SlowPort| {
+                    let SlowPort { name, direction, rate: found, reference } = port;
+                    let [found, reference] = [found, reference].map(|bytes| rate(*bytes));
+                    format!("{name} {} {found}, and sound ones {reference}", verb(*direction))
+                };
+                let ports: Vec<_> = slow.iter().map(port).collect();
+                let (kind, what) = if is_link {
+                    ("path", "the path between both NICs")
+                } else {
+                    ("nic", "the NIC, its cable, switch port or slot")
+                };
+                (kind, format!("{what}: by RDMA writes without GPU and NCCL, {}", ports.join("; ")))
+            }
+        };
+        Some(NetworkCause { kind, text })
+    }
+
+    /// The RDMA ports that NCCL uses on a node, such as `mlx5_0:1`. None if it uses no RDMA, or if its log does not show that.
+    fn used_ports(&self, node: usize) -> Option<BTreeSet<String>> {
+        let name = self.node(node);
+        let record = self.records.iter().find(|record| record.name == name)?;
+        let log = probe::facts::log(record.recording.find(BETWEEN_NODES)?);
+        let ports = log.ib_devices.iter().filter_map(|device| Some(device.split_once('/')?.0.to_owned()));
+        let ports: BTreeSet<_> = ports.collect();
+        let is_rdma = log.network.iter().any(|network| network.starts_with("IB"));
+        (is_rdma && !ports.is_empty()).then_some(ports)
     }
 
     fn fault(&self, part: Part, fault: &Fault) -> NetworkPart {
@@ -260,7 +302,17 @@ impl Words<'_> {
 /// All nodes, in this state for this reason.
 fn of_all(state: &'static str, text: String) -> NetworkPart {
     let name = String::new();
-    NetworkPart { kind: "all", name, state, text, capacity: None, slow: Vec::new(), evidence: Vec::new(), margin: None }
+    NetworkPart {
+        kind: "all",
+        name,
+        state,
+        text,
+        cause: None,
+        capacity: None,
+        slow: Vec::new(),
+        evidence: Vec::new(),
+        margin: None,
+    }
 }
 
 const fn verb(direction: Direction) -> &'static str {

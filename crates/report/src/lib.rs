@@ -52,7 +52,9 @@ pub use human::Style;
 pub use json::SCHEMA;
 pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
 pub use location::relative;
-pub use network::{NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate};
+pub use network::{
+    NetworkCause, NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate,
+};
 pub use offer::{Offer, OfferState};
 pub use run::{ReportRun, Unopened};
 

@@ -40,6 +40,8 @@ pub struct NetworkPart {
     pub state: &'static str,
     /// What is wrong with it, or why it is undecided.
     pub text: String,
+    /// Where its slowness comes from, by RDMA writes without GPU and NCCL. Null if they were not tried.
+    pub cause: Option<NetworkCause>,
     /// What is left of a slow node, uplink or link, as a fraction of a sound one; null for others.
     pub capacity: Option<f64>,
     /// Its rails and directions that are slow.
@@ -48,6 +50,16 @@ pub struct NetworkPart {
     pub evidence: Vec<usize>,
     /// By how many nats the tests are more probable with this fault than without it; null if none was found.
     pub margin: Option<f64>,
+}
+
+/// Where the slowness of a part comes from.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NetworkCause {
+    /// `nic`, its cable, switch port or slot; `path` of a link's ports; `above-nic`; or `unknown`.
+    #[schemars(extend("enum" = ["nic", "path", "above-nic", "unknown"]))]
+    pub kind: &'static str,
+    /// The cause with its figures, or why it is unknown.
+    pub text: String,
 }
 
 /// A rail that is slow in one direction.

@@ -1,8 +1,9 @@
 """Step between-nodes: takes part in tests with other nodes, as `ncclcheck cluster` orders.
 
 An order is one of
-    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair`, `together`
-        or `writes`: `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the addresses
+    {"test", "kind", "rank", "size", "local", "addresses", "port", ...}   starts a test of kind `pair`, `together` or
+        `writes`: `local` of its `size` ranks are on this node, from `rank` on. Rank 0 is at this port of one of the
+        addresses
     {"stop": NUMBER}      gives up the test of this number
     {"renew": VARIABLES}  restarts the ranks with these variables
     {"end": true}         ends the step

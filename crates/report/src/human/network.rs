@@ -33,6 +33,9 @@ fn part(part: &NetworkPart, network: &NetworkReport, page: &mut Page<'_>) -> io:
     page.blank()?;
     let heading = if part.state == "undecided" { format!("{word}:") } else { format!("{word}[cluster/network]:") };
     page.heading(&heading, style, &format!("{}: {}", part.title(), part.text))?;
+    if let Some(cause) = &part.cause {
+        page.row(2, label("cause"), COLUMN, &cause.text)?;
+    }
     let tests: Vec<_> = part.evidence.iter().filter_map(|test| network.tests.get(*test)).collect();
     for test in tests.iter().take(SHOWN) {
         page.row(2, label("test"), COLUMN, &measured(test))?;
