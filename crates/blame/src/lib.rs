@@ -26,6 +26,7 @@ mod verdict;
 
 pub use fleet::{Fleet, InputError, Node, Outcome, Pair, PairTest, Part, Purpose};
 pub use judge::decide;
+pub use noise::median;
 pub use rails::{Direction, Scope};
 pub use rounds::{SETTLING_ROUNDS, survey};
 pub use verdict::{Common, Doubt, Fault, State, Verdict, Why};

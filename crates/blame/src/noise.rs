@@ -39,8 +39,8 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(index.min(sorted.len().checked_sub(1)?)).copied()
 }
 
-/// The middle value.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+/// Returns the middle value, the upper one of two; `None` without values.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
 }

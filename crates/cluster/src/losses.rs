@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use blame::Direction;
+use blame::{Direction, median};
 use serde::{Deserialize, Serialize};
 
 use super::between::{NodeTest, rate};
@@ -59,11 +59,6 @@ pub(super) fn losses(tests: &[NodeTest]) -> Vec<Loss> {
         is_lossy.then_some(Loss { node, direction, share, of_all, tests })
     };
     seen.into_iter().filter_map(loss).collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]
