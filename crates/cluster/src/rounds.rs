@@ -137,8 +137,10 @@ impl<'r, 'a> Rounds<'r, 'a> {
 
     /// Lets suspects and sound nodes write to each other by verbs, one pair after the other.
     fn writes(&mut self) -> Result<(), ClusterError> {
-        let ready: Vec<_> = (0..self.gathering.agents.len()).map(|node| self.ready(node).is_some()).collect();
-        for pair in suspects::pairs(&self.verdict()?, &self.network.leaf_of, &ready) {
+        let is_left_out = |node: usize| self.found.left_out.iter().any(|(left_out, _)| *left_out == node);
+        let agents = self.gathering.agents.iter().enumerate();
+        let takes_tests: Vec<_> = agents.map(|(node, agent)| agent.fate.is_none() && !is_left_out(node)).collect();
+        for pair in suspects::pairs(&self.verdict()?, &self.network.leaf_of, &takes_tests) {
             let nodes = vec![pair.0, pair.1];
             self.wait_for(&nodes)?;
             if self.is_late() || nodes.iter().any(|node| self.ready(*node).is_none()) {

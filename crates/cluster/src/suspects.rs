@@ -59,10 +59,13 @@ pub struct SlowPort {
 /// Most suspects that are tested.
 const MOST: usize = 8;
 
-/// The pairs to test: each suspect with a sound node, on the same leaf if possible, and that one with another sound node.
-pub(super) fn pairs(verdict: &Verdict, leaf_of: &[usize], ready: &[bool]) -> Vec<Pair> {
+/// The pairs to test, of nodes that take tests: each suspect with a sound node, on the same leaf if possible, and that one
+/// with another sound node.
+pub(super) fn pairs(verdict: &Verdict, leaf_of: &[usize], takes_tests: &[bool]) -> Vec<Pair> {
     let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
-    let sound: Vec<_> = (0..ready.len()).filter(|node| ready.get(*node) == Some(&true) && is_sound(*node)).collect();
+    let testable: Vec<_> =
+        takes_tests.iter().enumerate().filter_map(|(node, takes_tests)| takes_tests.then_some(node)).collect();
+    let sound: Vec<_> = testable.iter().copied().filter(|node| is_sound(*node)).collect();
     let parts = verdict.bad().into_keys().chain(verdict.undecided().into_keys());
     let mut pairs = Vec::new();
     for part in parts.filter(|part| !matches!(part, Part::Uplink(_))).take(MOST) {
@@ -74,8 +77,12 @@ pub(super) fn pairs(verdict: &Verdict, leaf_of: &[usize], ready: &[bool]) -> Vec
                 (node, near.or(sound.first()).copied())
             }
         };
-        let partner = partner.or_else(|| (0..ready.len()).find(|other| *other != suspect));
-        let Some(partner) = partner else { continue };
+        let Some(partner) = partner.or_else(|| testable.iter().copied().find(|other| *other != suspect)) else {
+            continue;
+        };
+        if ![partner, suspect].iter().all(|node| testable.contains(node)) {
+            continue;
+        }
         pairs.push((partner, suspect));
         pairs.extend(sound.iter().find(|other| ![partner, suspect].contains(*other)).map(|other| (partner, *other)));
     }
@@ -158,7 +165,10 @@ pub fn cause(
         }
     }
     Some(match (slow.is_empty(), used, open) {
-        (false, ..) => Cause::Ports(slow),
+        (false, Some(_), _) => Cause::Ports(slow),
+        (false, None, _) => {
+            Cause::Unknown("a port is slow for RDMA, too, and it is unknown whether the tests used it".to_owned())
+        }
         (true, _, Some(why)) => Cause::Unknown(why.unwrap_or_else(|| "a port was not measured".to_owned())),
         (true, None, None) => {
             Cause::Unknown("the ports are fast, and it is unknown whether the tests used them".to_owned())

@@ -45,7 +45,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let targets = super::plan::outputs(&asked.output, &super::plan::named(Format::ALL))?;
     let mut outputs = Outputs::open(&targets, None)?;
     if asked.from.len() > 1 && terminal.verbosity() != Verbosity::Quiet {
-        terminal.say("the recordings are judged one by one; to compare their nodes: ncclcheck cluster --from FILE...");
+        terminal.say("to compare the nodes of several recordings: ncclcheck cluster --from FILE...");
     }
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
