@@ -50,6 +50,11 @@ impl Words<'_> {
         self.run.nodes.get(node).map(|node| node.name.clone()).unwrap_or_default()
     }
 
+    fn record(&self, node: usize) -> Option<&NodeRecord> {
+        let name = self.node(node);
+        self.records.iter().find(|record| record.name == name)
+    }
+
     /// The part, with nothing said of it so far.
     fn part(&self, part: Part, state: &'static str, text: String) -> NetworkPart {
         let (kind, name) = match part {
@@ -91,9 +96,7 @@ impl Words<'_> {
 
     /// The RDMA ports that NCCL uses on a node, such as `mlx5_0:1`. None if it uses no RDMA, or if its log does not show that.
     fn used_ports(&self, node: usize) -> Option<BTreeSet<String>> {
-        let name = self.node(node);
-        let record = self.records.iter().find(|record| record.name == name)?;
-        let log = probe::facts::log(record.recording.find(BETWEEN_NODES)?);
+        let log = self.record(node)?.log_between(false)?;
         let ports = log.ib_devices.iter().filter_map(|device| Some(device.split_once('/')?.0.to_owned()));
         let ports: BTreeSet<_> = ports.collect();
         let is_rdma = log.network.iter().any(|network| network.starts_with("IB"));
@@ -179,9 +182,12 @@ impl Words<'_> {
     /// A run of all sound nodes that failed, or that is slow though their pairs are sound.
     fn slow_together(&self, run: &TogetherRun) -> Option<NetworkPart> {
         let nodes = run.nodes.len();
+        let is_lost = |node: &usize| self.run.nodes.get(*node).is_some_and(|node| node.fate != Fate::Ended);
         match &run.failure {
             // Networks for RDMA alone carry no sockets.
             _ if run.over_sockets => return None,
+            // The lost node has a finding of its own.
+            Some(_) if run.nodes.iter().any(is_lost) => return None,
             Some(why) => {
                 return Some(of_all("undecided", format!("a run of {nodes} sound nodes together failed: {why}")));
             }
@@ -211,10 +217,7 @@ impl Words<'_> {
     }
 
     fn together(&self, run: &TogetherRun) -> NetworkTogether {
-        let record = |node: &usize| {
-            let name = self.node(*node);
-            self.records.iter().find(|record| record.name == name).ok_or_else(|| format!("{name} has no record"))
-        };
+        let record = |node: &usize| self.record(*node).ok_or_else(|| format!("{} has no record", self.node(*node)));
         let rates = run.nodes.iter().map(|node| record(node)?.port_rate(run.over_sockets));
         let least_rate: Result<f64, String> = rates.reduce(|one, other| Ok(one?.min(other?))).unwrap_or(Ok(0.0));
         let bytes = run.busbw.last().map_or(0, |(bytes, _)| *bytes);

@@ -235,7 +235,7 @@ fn a_node_that_was_not_tested_is_undecided() {
 fn with_log(name: &str, lines: &[&str], rate: &str) -> NodeRun {
     use serde_json::json;
     let port = json!({"port": 1, "rate": rate, "state": "4: ACTIVE", "link_layer": "Ethernet", "nccl_gid": [],
-        "verbs": {"active_mtu_bytes": 4096}});
+        "verbs": {"active_mtu_bytes": 4096, "state": "ACTIVE"}});
     let devices =
         json!([{"name": "mlx5_0", "board_id": "b", "fw_ver": "1", "numa_node": 0, "opens": true, "ports": [port]}]);
     let mut events = vec![
@@ -287,6 +287,14 @@ fn slow_together_and_sound_in_pairs_blames_no_node() {
     failed.between.together[0].failure = Some("why".to_owned());
     let (report, text) = judged_run(&failed, FailOn::Error);
     assert_eq!(report.outcome(), Verdict::Incomplete, "{text}");
+    let mut lost = failed.clone();
+    lost.nodes[2].fate = Fate::Failed("nothing came from it".to_owned());
+    let (report, text) = judged_run(&lost, FailOn::Error);
+    assert!(
+        first_line(&text).starts_with("FAIL  3 nodes; the odd node is n2") && !text.contains("together failed"),
+        "{text}"
+    );
+    assert_eq!(report.excluded().as_str(), "n2");
     failed.between.together[0].over_sockets = true;
     assert_eq!(judged_run(&failed, FailOn::Error).0.outcome(), Verdict::Pass);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blame::{Direction, Pair, Part, State, Verdict};
-use probe::wire::between_nodes::TestAnswer;
+use probe::wire::between_nodes::{PortWrites, TestAnswer};
 use serde::{Deserialize, Serialize};
 
 use super::between::{BetweenNodes, rate};
@@ -100,10 +100,9 @@ pub(super) fn writes_test(pair: Pair, nodes: [(&str, Option<&TestAnswer>); 2]) -
     let unread = |answer: &TestAnswer| answer.writes.known().err().map(|gap| gap.why);
     let failure = failed_test::failure(&nodes).map(|error| error.why).or_else(|| why(&unread));
     let [first, second] = nodes.map(|(_, answer)| answer.map_or(&[][..], |answer| answer.writes.list()));
-    let port = |(number, (one, two)): (usize, (&_, &_))| {
-        let _: &probe::wire::between_nodes::PortWrites = one;
+    let port = |(number, (one, two)): (usize, (&PortWrites, &PortWrites))| {
         let name = |place: usize| one.ports.list().get(place).cloned().unwrap_or_default();
-        let received = |port: &probe::wire::between_nodes::PortWrites| whole(port.received_bytes_per_second.copied()?);
+        let received = |port: &PortWrites| whole(port.received_bytes_per_second.copied()?);
         let unread = |answer: &TestAnswer| {
             answer.writes.list().get(number)?.received_bytes_per_second.known().err().map(|gap| gap.why)
         };
@@ -139,7 +138,7 @@ pub fn cause(
     };
     let used = used(suspect);
     let mut slow = Vec::new();
-    let mut open = None;
+    let mut open: Option<String> = None;
     let mut sound = BTreeSet::new();
     for port in &test.ports {
         let name = &port.names[1];
@@ -150,7 +149,8 @@ pub fn cause(
         let levels = same.and_then(|same| Some([same.rates[0]?, same.rates[1]?]));
         let (Some([there, back]), Some(levels)) = ((port.rates[0].zip(port.rates[1])).map(|(a, b)| [a, b]), levels)
         else {
-            open = open.or_else(|| Some(port.why.clone().or_else(|| same?.why.clone())));
+            let why = port.why.clone().or_else(|| same?.why.clone());
+            open.get_or_insert(why.unwrap_or_else(|| format!("{name} was not measured")));
             continue;
         };
         let [least, most] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
@@ -158,7 +158,7 @@ pub fn cause(
             if rate(found) < (1.0 - verdict.unseen_loss) * rate(least) {
                 slow.push(SlowPort { name: name.clone(), direction, rate: found, reference: least });
             } else if rate(found) < (1.0 - verdict.unseen_loss / 2.0) * rate(most) {
-                open = open.or(Some(Some(format!("{name} is neither clearly slow nor clearly fast"))));
+                open.get_or_insert(format!("{name} is neither clearly slow nor clearly fast"));
             } else {
                 sound.insert(name.clone());
             }
@@ -169,7 +169,7 @@ pub fn cause(
         (false, None, _) => {
             Cause::Unknown("a port is slow for RDMA, too, and it is unknown whether the tests used it".to_owned())
         }
-        (true, _, Some(why)) => Cause::Unknown(why.unwrap_or_else(|| "a port was not measured".to_owned())),
+        (true, _, Some(why)) => Cause::Unknown(why),
         (true, None, None) => {
             Cause::Unknown("the ports are fast, and it is unknown whether the tests used them".to_owned())
         }
