@@ -96,7 +96,7 @@ impl Agent {
     }
 
     /// Why what it wrote cannot be believed, if it cannot: the program itself writes no line that is refused.
-    fn distrusted(&self) -> Option<String> {
+    pub(super) fn distrusted(&self) -> Option<String> {
         let recording = self.intake.recording();
         let first = recording.refused.first()?;
         let count = model::counted(recording.refused_count, "line", "lines");

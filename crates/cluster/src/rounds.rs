@@ -260,7 +260,8 @@ impl<'r, 'a> Rounds<'r, 'a> {
                     for (_, agent) in
                         self.gathering.agents.iter_mut().enumerate().filter(|(node, _)| late.contains(node))
                     {
-                        agent.fate = Some(Fate::Failed("it does not answer while it is tested".to_owned()));
+                        let silent = || "it does not answer while it is tested".to_owned();
+                        agent.fate = Some(Fate::Failed(agent.distrusted().unwrap_or_else(silent)));
                     }
                 }
                 None | Some(_) => {}

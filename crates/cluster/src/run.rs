@@ -3,7 +3,7 @@
 //! No node holds up the others: one that is absent, dies, hangs or floods ends as such, with the reason, at the latest when the
 //! time is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -93,6 +93,7 @@ pub fn run(
         began: Instant::now(),
         agents,
         channels: Vec::new(),
+        lost: BTreeSet::new(),
     };
     let ran = gathering.run(&network, limits);
     gathering.end(limits);
@@ -112,6 +113,8 @@ pub(super) struct Gathering<'a> {
     pub(super) began: Instant,
     pub(super) agents: Vec<Agent>,
     channels: Vec<Channel>,
+    /// Numbers of the nodes that failed, as far as that was noted.
+    lost: BTreeSet<usize>,
 }
 
 impl Gathering<'_> {
@@ -192,7 +195,9 @@ impl Gathering<'_> {
             // This holds a sender.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        self.look()
+        self.look()?;
+        self.report_lost();
+        Ok(())
     }
 
     fn take(&mut self, news: News) {
@@ -234,6 +239,17 @@ impl Gathering<'_> {
             }
         }
         if again.is_empty() { Ok(()) } else { self.start(&again) }
+    }
+
+    /// Says which nodes have failed since it was last called.
+    fn report_lost(&mut self) {
+        for (node, agent) in self.agents.iter().enumerate() {
+            if let Some(Fate::Failed(why) | Fate::Absent(why)) = &agent.fate
+                && self.lost.insert(node)
+            {
+                (self.note)(&format!("{} is lost: {}", agent.node, why.lines().next().unwrap_or_default()));
+            }
+        }
     }
 
     /// Ends all processes: by the end of their input, then by signals.
