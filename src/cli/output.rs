@@ -53,14 +53,10 @@ pub(super) struct Outputs {
 
 struct OpenOutput {
     format: Format,
-    sink: Sink,
+    /// The file, or none for standard output.
+    file: Option<OutputFile>,
     /// True after the first text: a blank line separates human-readable reports.
     is_used: bool,
-}
-
-enum Sink {
-    Stdout,
-    File(OutputFile),
 }
 
 /// The formats of a report on the nodes of a job.
@@ -70,11 +66,8 @@ impl Outputs {
     /// Opens all outputs before the work begins, so that a missing folder is reported at once.
     pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
         let open = |(format, target): &(Format, OutputTarget)| {
-            let sink = match target {
-                OutputTarget::Stdout => Sink::Stdout,
-                OutputTarget::File(path) => Sink::File(OutputFile::create(path)?),
-            };
-            Ok(OpenOutput { format: *format, sink, is_used: false })
+            let file = target.path().map(OutputFile::create).transpose()?;
+            Ok(OpenOutput { format: *format, file, is_used: false })
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
@@ -174,22 +167,19 @@ impl Outputs {
 impl OpenOutput {
     /// The style of this output: files have no colours.
     fn style(&self, style: &Style) -> Style {
-        Style { color: style.color && matches!(self.sink, Sink::Stdout), ..style.clone() }
+        Style { color: style.color && self.file.is_none(), ..style.clone() }
     }
 
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
-        match &mut self.sink {
-            Sink::Stdout => stdout(write),
-            Sink::File(file) => file.write(write),
+        match &mut self.file {
+            None => stdout(write),
+            Some(file) => file.write(write),
         }
     }
 
     /// Gives a file its final name. Later writes append to it.
     fn keep(&mut self) -> Result<(), CliError> {
-        self.sink = match std::mem::replace(&mut self.sink, Sink::Stdout) {
-            Sink::File(file) => Sink::File(file.keep()?),
-            Sink::Stdout => Sink::Stdout,
-        };
+        self.file = self.file.take().map(OutputFile::keep).transpose()?;
         Ok(())
     }
 
@@ -198,8 +188,8 @@ impl OpenOutput {
     fn finish(mut self, collection: &Collection, style: &Style) -> Result<(), CliError> {
         let format = self.format;
         let style = &self.style(style);
-        let parts = match (&self.sink, format.most_images()) {
-            (Sink::File(file), Some(most)) => {
+        let parts = match (&self.file, format.most_images()) {
+            (Some(file), Some(most)) => {
                 let parts = collection.parts(most);
                 file.replaced().filter(|_| parts.len() > 1).map(|path| (path.to_owned(), parts))
             }
