@@ -161,11 +161,7 @@ pub(super) const fn kind(class: FailureClass) -> Option<&'static str> {
 
 fn finding(judgement: &Judgement<'_>, host: Option<&str>, image: &Image) -> Option<ItemFinding> {
     let Outcome::Fail(found) = &judgement.outcome else { return None };
-    let index = |site: &Site| match site {
-        Site::File { layer, .. } => Some(*layer),
-        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
-    };
-    let layer = found.at.iter().filter_map(index).max().and_then(|index| image.summary.layers.get(index));
+    let layer = found.at.iter().filter_map(Site::layer).max().and_then(|index| image.summary.layers.get(index));
     Some(ItemFinding {
         rule: judgement.rule.id.clone(),
         host: host.map(ToOwned::to_owned),

@@ -221,6 +221,16 @@ pub enum Site {
     },
 }
 
+impl Site {
+    /// Index of the layer that provides the site's file, from 0; `None` for a site that is not a file of the image.
+    pub const fn layer(&self) -> Option<usize> {
+        match self {
+            Self::File { layer, .. } => Some(*layer),
+            Self::Config(_) | Self::Probe(_) | Self::Launch { .. } | Self::Log { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -111,10 +111,7 @@ impl RuleTexts {
 /// Sites, each with the layer and the build step that it comes from.
 fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
     let text = |site: &Site| {
-        let layer = match site {
-            Site::File { layer, .. } => Some(history::layer(*layer, image)),
-            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
-        };
+        let layer = site.layer().map(|layer| history::layer(layer, image));
         let step = history::step(site, image).map(|step| short(&step, LONGEST_STEP));
         let parts = [Some(short(&site.to_string(), LONGEST)), layer, step];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -68,10 +68,8 @@ fn brought(facts: &Facts) -> BTreeMap<usize, BTreeSet<&'static str>> {
     for (name, keys) in PARTS {
         for key in keys {
             let Fact::Seen { at, .. } = facts.view(key) else { continue };
-            for site in at {
-                if let Site::File { layer, .. } = site {
-                    brought.entry(*layer).or_default().insert(name);
-                }
+            for layer in at.iter().filter_map(Site::layer) {
+                brought.entry(layer).or_default().insert(name);
             }
         }
     }

@@ -65,14 +65,9 @@ fn text(facts: &Facts, key: &Definition) -> String {
 /// A path, and the layer that it comes from.
 fn node(facts: &Facts, key: &Definition) -> Markup {
     let fact = facts.view(key);
-    let layer = match fact {
-        Fact::Seen { at, .. } => {
-            at.iter().find_map(|site| if let Site::File { layer, .. } = site { Some(layer + 1) } else { None })
-        }
-        Fact::Absent | Fact::Unknown(_) => None,
-    };
+    let layer = fact.sites().iter().find_map(Site::layer);
     html! {
         code { (text(facts, key)) }
-        @if let Some(layer) = layer { " " span.tag { "layer " (layer) } }
+        @if let Some(layer) = layer { " " span.tag { "layer " (layer + 1) } }
     }
 }

@@ -159,10 +159,8 @@ fn record(value: &Value, page: &mut Page<'_>) -> io::Result<()> {
 
 fn sites(at: &[Site], image: &ImageSummary, page: &mut Page<'_>) -> io::Result<()> {
     at.iter().try_for_each(|place| {
-        let text = match place {
-            Site::File { layer, .. } => format!("{place}, {}", history::layer(*layer, image)),
-            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => place.to_string(),
-        };
+        let layer = place.layer().map(|layer| format!(", {}", history::layer(layer, image)));
+        let text = format!("{place}{}", layer.unwrap_or_default());
         page.row(4, label("at"), 8, &text)
     })
 }

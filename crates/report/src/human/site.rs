@@ -19,12 +19,12 @@ pub(super) fn write(
     page: &mut Page<'_>,
 ) -> io::Result<()> {
     let shown = at.get(..SHOWN).filter(|_| !verbose).unwrap_or(at);
-    for group in shown.chunk_by(|a, b| layer_of(a).is_some() && layer_of(a) == layer_of(b)) {
+    for group in shown.chunk_by(|a, b| a.layer().is_some() && a.layer() == b.layer()) {
         for (index, site) in group.iter().enumerate() {
             page.row(2, label(if index == 0 { "at" } else { "" }), column, &site.to_string())?;
         }
         let Some(first) = group.first() else { continue };
-        if let Some(index) = layer_of(first) {
+        if let Some(index) = first.layer() {
             page.row(2, label(""), column, &layer(index, image))?;
         }
         if let Some(step) = step(first, image) {
@@ -35,12 +35,5 @@ pub(super) fn write(
     match at.len() - shown.len() {
         0 => Ok(()),
         more => page.row(2, label(""), column, &format!("and {more} more")),
-    }
-}
-
-fn layer_of(site: &Site) -> Option<usize> {
-    match site {
-        Site::File { layer, .. } => Some(*layer),
-        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } | Site::Log { .. } => None,
     }
 }
