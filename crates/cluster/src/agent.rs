@@ -96,7 +96,7 @@ impl Agent {
     }
 
     /// Why what it wrote cannot be believed, if it cannot: the program itself writes no line that is refused.
-    pub(super) fn distrusted(&self) -> Option<String> {
+    fn distrusted(&self) -> Option<String> {
         let recording = self.intake.recording();
         let first = recording.refused.first()?;
         let count = model::counted(recording.refused_count, "line", "lines");
@@ -126,6 +126,11 @@ impl Agent {
             None => Fate::Absent(agent.intake.explained(&format!("nothing came from it within {seconds:.0} s"))),
             Some(_) => Fate::Failed(format!("its program {}, and did not end within {seconds:.0} s", agent.position())),
         });
+    }
+
+    /// Gives up waiting for an answer to a test. A line that was refused may have been the answer.
+    pub(super) fn unanswering(&mut self, why: &str) {
+        self.decide(|agent| Fate::Failed(agent.distrusted().unwrap_or_else(|| why.to_owned())));
     }
 
     fn decide(&mut self, fate: impl FnOnce(&Self) -> Fate) {

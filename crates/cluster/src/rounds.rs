@@ -260,8 +260,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
                     for (_, agent) in
                         self.gathering.agents.iter_mut().enumerate().filter(|(node, _)| late.contains(node))
                     {
-                        let silent = || "it does not answer while it is tested".to_owned();
-                        agent.fate = Some(Fate::Failed(agent.distrusted().unwrap_or_else(silent)));
+                        agent.unanswering("it does not answer while it is tested");
                     }
                 }
                 None | Some(_) => {}
@@ -279,8 +278,7 @@ impl<'r, 'a> Rounds<'r, 'a> {
                 let Some(agent) = self.gathering.agents.get_mut(node) else { continue };
                 if now > agent.heard.max(began) + LONGEST_SILENCE {
                     let seconds = LONGEST_SILENCE.as_secs();
-                    agent.fate =
-                        Some(Fate::Failed(format!("nothing came from it for {seconds} s while it was tested")));
+                    agent.unanswering(&format!("nothing came from it for {seconds} s while it was tested"));
                     stops.extend(missing.iter().map(|&other| (other, Order::Stop { stop })));
                 }
             }
