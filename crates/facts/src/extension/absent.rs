@@ -8,6 +8,7 @@ use rootfs::RootFs;
 use super::super::python::Python;
 use super::super::start::PythonCall;
 use super::super::{Context, Facts, key};
+use super::ImportWalk;
 
 /// Modules of the standard library, which may be built into the interpreter.
 const STANDARD: &str = "abc antigravity annotationlib argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 \
@@ -50,29 +51,29 @@ pub(super) struct RequiredModule {
 impl RequiredModule {
     /// The module of an import; `None` for a relative one, which is of the job.
     pub(super) fn of(import: &PythonImport<'_>, code: &ImagePath) -> Option<Self> {
-        let module = import.module.split('.').next().filter(|module| !module.is_empty())?;
-        Some(Self { module: module.to_owned(), code: code.clone(), line: import.line? })
+        let module = import.top_level()?.to_owned();
+        Some(Self { module, code: code.clone(), line: import.line? })
+    }
+
+    /// True for an import of an installed package, and the module.
+    pub(super) fn key(&self) -> (bool, String) {
+        (is_among_packages(&self.code), self.module.clone())
     }
 }
 
 /// Returns the first import of each module that the Python certainly does not find, or why that is unknown.
-pub(super) fn absent(
-    context: &Context<'_>,
-    python: &Python,
-    required: Vec<RequiredModule>,
-) -> Fact<Vec<RequiredModule>> {
+pub(super) fn absent(context: &Context<'_>, python: &Python, walk: &ImportWalk<'_, '_>) -> Fact<Vec<RequiredModule>> {
     let rootfs = context.rootfs;
-    let mut known = BTreeSet::new();
-    let mut absent = Vec::new();
+    let mut absent: Vec<RequiredModule> = Vec::new();
     let mut gap = None;
-    for one in required.into_iter().filter(|one| may_be_absent(rootfs, python, &one.module)) {
-        if !known.insert(one.module.clone()) {
+    for one in walk.required.iter().filter(|one| may_be_absent(rootfs, python, &one.module)) {
+        if absent.iter().any(|other| other.module == one.module) {
             continue;
         }
         match python.import(rootfs, &one.module) {
-            Ok(import) if import.found.is_some() => {}
+            Ok(import) if import.found.is_some() || may_be_made(rootfs, walk, one) => {}
             Ok(_) => match doubt(context, python, &one.module) {
-                None => absent.push(one),
+                None => absent.push(one.clone()),
                 Some(why) => _ = gap.get_or_insert(why),
             },
             Err(why) => _ = gap.get_or_insert(why),
@@ -96,6 +97,14 @@ fn may_be_absent(rootfs: &RootFs, python: &Python, module: &str) -> bool {
         && !is_among(module, STANDARD)
         && !REMOVED.iter().any(is_removed)
         && python.import(rootfs, "os").is_ok_and(|import| import.found.is_some())
+}
+
+/// Returns true for a module that the code of packages may make, or find where they keep it. Of packages only imports are read.
+fn may_be_made(rootfs: &RootFs, walk: &ImportWalk<'_, '_>, one: &RequiredModule) -> bool {
+    let is_of_package = is_among_packages(&one.code);
+    let is_alias = |name: &String| *name == one.module || (is_of_package && name == "*");
+    let is_kept = || folders_with(rootfs, &one.module).any(|folder| !is_root_of_packages(&folder));
+    walk.aliases.iter().any(is_alias) || (is_of_package && is_kept())
 }
 
 /// Why a module may be found that no folder of the path has.
@@ -180,6 +189,10 @@ pub(super) fn produce(context: &Context<'_>, absent: &Fact<Vec<RequiredModule>>,
     facts.insert(key::START_MODULES_ELSEWHERE, listed(folders.iter().map(ToString::to_string).collect()));
     facts.insert(key::START_MODULES_PYTHON, other.into());
     facts.insert(key::START_MODULES_FOLDER, folder.into());
+}
+
+fn is_root_of_packages(folder: &ImagePath) -> bool {
+    matches!(folder.file_name(), b"site-packages" | b"dist-packages")
 }
 
 fn is_among_packages(folder: &ImagePath) -> bool {

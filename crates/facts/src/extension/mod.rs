@@ -226,7 +226,7 @@ fn search<'a>(context: &Context<'a>, import: &Import<'a>, bitsandbytes: Option<&
         Some(BitsandbytesLibrary::Missing(path, _)) if is_imported("bitsandbytes") => Fact::known(path.clone()),
         _ => Fact::Absent,
     };
-    let absent = absent::absent(context, python, std::mem::take(&mut program.required));
+    let absent = absent::absent(context, python, &program);
     let mut faults = AllFaults { imported, unused, no_compiler, no_nvcc, absent, no_bitsandbytes };
     let mut known = BTreeSet::new();
     program.refused.retain(|refused| known.insert(refused.package.clone()));

@@ -56,12 +56,9 @@ fn facts(command: &[&str], files: &[(&str, Content<'_>)]) -> Facts {
             Code(code) if path.contains("torch/") => vec![Found::Text(code.as_bytes().into())],
             Code(code) if path.starts_with('~') => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
             Program(code) => {
-                vec![
-                    Found::PythonImports(PythonImports::read_program(code.as_bytes())),
-                    Found::Text(code.as_bytes().into()),
-                ]
+                vec![Found::PythonImports(PythonImports::read(code.as_bytes())), Found::Text(code.as_bytes().into())]
             }
-            Code(code) => vec![Found::PythonImports(PythonImports::read_program(code.as_bytes()))],
+            Code(code) => vec![Found::PythonImports(PythonImports::read(code.as_bytes()))],
             Pin(release) => vec![Found::TorchPin((*release).to_owned())],
             Unread => return (file(&path.replace('~', SITE)), vec![Err(Gap::new("too large"))]),
             Library(needed, symbols) => vec![Found::Elf(Box::new(elf(needed, symbols)))],
@@ -363,9 +360,67 @@ fn absent(code: &str, files: &[(&str, Content<'_>)]) -> String {
     let train = [("work/train.py", Program(code))];
     let facts = facts(&["python3.11", "/work/train.py"], &[&train, files].concat());
     match facts.get(key::START_ABSENT_MODULES) {
-        Fact::Seen { value, .. } => value.join("; "),
+        Fact::Seen { value, .. } => value.join("; ").replace(&format!("/{SITE}/"), "~/"),
         Fact::Absent => String::new(),
         Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
+
+#[test]
+fn modules_that_installed_packages_certainly_import_must_be_found() {
+    let init = |code| ("~/serve/__init__.py", Code(code));
+    let from = |code| ("~/serve/io.py", Code(code));
+    let none = ("~/none.py", Code(""));
+    let io = "orjson (~/serve/io.py, line 1)";
+    for (program, files, expected) in [
+        ("import serve\n", [init("from .io import x\n"), from("import orjson\n"), none], io),
+        ("from serve import io\n", [init(""), from("import orjson\n"), none], io),
+        ("import serve.io\n", [init(""), from("import orjson.a.b\n"), none], io),
+        ("import serve\n", [init(""), from("import orjson\n"), none], ""),
+        ("try:\n    import serve\nexcept ImportError:\n    pass\n", [init("import orjson\n"), none, none], ""),
+        (
+            "import serve\n",
+            [init("try:\n    from . import io\nexcept ImportError: io = None\n"), from("import orjson\n"), none],
+            "",
+        ),
+        (
+            "import serve\n",
+            [init("def f():\n    import orjson\nif TYPE_CHECKING:\n    import orjson\n"), none, none],
+            "",
+        ),
+        ("import serve\n", [init("with try_import():\n    import orjson\n"), none, none], ""),
+        // Code that makes modules, and folders that only packages search.
+        (
+            "import serve\n",
+            [init("import sys\nsys.modules['orjson'] = x\nfrom . import io\n"), from("import orjson\n"), none],
+            "",
+        ),
+        ("import serve\n", [init("import orjson\n"), ("~/vendor/_vendor/orjson.py", Code("")), none], ""),
+        ("import serve\n", [init("import orjson\n"), ("opt/lib/orjson.py", Code("")), none], ""),
+        (
+            "import hook\nimport serve\n",
+            [init("import orjson\n"), ("~/hook.py", Code("import sys\nsys.meta_path.append(x)\n")), none],
+            "",
+        ),
+        // Those of another interpreter are not found.
+        (
+            "import serve\n",
+            [init("import orjson\n"), ("opt/venv/lib/python3.11/site-packages/orjson.py", Code("")), none],
+            "orjson (~/serve/__init__.py, line 1)",
+        ),
+        // What the job imports itself is not affected by what a package may do to its own.
+        (
+            "import hook\nimport numpy\n",
+            [init(""), ("~/hook.py", Code("import sys\nsys.meta_path.append(x)\n")), none],
+            "numpy (/work/train.py, line 2)",
+        ),
+        (
+            "import hook\nimport numpy\n",
+            [init(""), ("~/hook.py", Code("import sys\nsys.modules['numpy'] = x\n")), none],
+            "",
+        ),
+    ] {
+        assert_eq!(absent(program, &files), expected, "{program} {:?}", files.map(|(path, _)| path));
     }
 }
 
@@ -385,7 +440,7 @@ fn modules_that_the_program_certainly_imports_must_be_found() {
             &[("work/helper.py", Code("import numpy\n"))],
             "",
         ),
-        ("import flash\n", &[("~/flash/__init__.py", Code("import numpy\n"))], ""),
+        ("import flash\n", &[("~/flash/__init__.py", Code("import numpy\n"))], "numpy (~/flash/__init__.py, line 1)"),
         ("import sys\nsys.path.insert(0, '/src')\nimport a\n", &[("src/a.py", Code(""))], ""),
         ("import sys\nsys.path.insert(0, '/src')\nimport b\n", &[("src/a.py", Code(""))], "b (/work/train.py, line 3)"),
         (

@@ -1,6 +1,6 @@
 //! The imports that certainly follow from one import, in their order, and the libraries that they map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Gap, ImagePath, ImportCondition, PythonImport, PythonImports, Site};
 use rootfs::RootFs;
@@ -52,8 +52,12 @@ pub(crate) struct ImportWalk<'w, 'a> {
     has_ended: bool,
     /// True while the program ends if a module that the code imports is not installed.
     is_required: bool,
-    /// Imports without which the program ends.
+    /// Imports without which the program ends, by packages and by the job the first of each module.
     pub(super) required: Vec<RequiredModule>,
+    /// The modules of these, true for those of packages.
+    named: BTreeSet<(bool, String)>,
+    /// Names that code gives to modules itself.
+    pub(super) aliases: BTreeSet<String>,
     depth: usize,
     /// What `import bitsandbytes` opens.
     bitsandbytes: Option<ImagePath>,
@@ -76,8 +80,10 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             modules: BTreeMap::from([("torch".to_owned(), None)]),
             opens_libraries: false,
             has_ended: false,
-            is_required: true,
+            is_required: false,
             required: Vec::new(),
+            named: BTreeSet::new(),
+            aliases: BTreeSet::new(),
             depth: 0,
             bitsandbytes: None,
             loaded: Vec::new(),
@@ -103,10 +109,11 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
     /// What the program imports.
     pub(super) fn program(&mut self) {
         let rootfs = self.rootfs;
+        self.is_required = true;
         match &self.python.call.target {
             PythonTarget::Command(code) => {
                 let program = self.python.call.program.clone();
-                self.follow(&PythonImports::read_program(code.as_bytes()), &program, "", true);
+                self.follow(&PythonImports::read(code.as_bytes()), &program, "", true);
             }
             PythonTarget::Script(path) => {
                 let path = if rootfs.is_directory(path) { path.join(b"__main__.py") } else { path.clone() };
@@ -193,7 +200,12 @@ impl<'w, 'a> ImportWalk<'w, 'a> {
             ImportCondition::Unset(_) | ImportCondition::Found(_) => false,
         };
         let required = imports.required().filter(|import| is_required && holds(import));
-        self.required.extend(required.filter_map(|import| RequiredModule::of(&import, code)));
+        for one in required.filter_map(|import| RequiredModule::of(&import, code)) {
+            if self.named.insert(one.key()) {
+                self.required.push(one);
+            }
+        }
+        self.aliases.extend(imports.aliases().map(ToOwned::to_owned));
         for import in imports.iter() {
             self.is_required = is_required && holds(&import) && import.line.is_some();
             let holds = match import.condition {

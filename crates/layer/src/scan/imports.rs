@@ -7,7 +7,7 @@ use super::extract::{Extractor, WholeFile};
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "imports",
     wants: |entry, head| is_python(entry, head) && PythonImports::are_read_of(&entry.path, entry.size),
-    start: |entry, _| WholeFile::start(if is_of_packages(entry) { read } else { read_program }),
+    start: |_, _| WholeFile::start(read),
 };
 
 /// True for a module, or a program that Python's installers write.
@@ -19,19 +19,8 @@ fn is_python(entry: &Entry, head: &[u8]) -> bool {
     entry.path.file_name().ends_with(b".py") || is_started()
 }
 
-fn is_of_packages(entry: &Entry) -> bool {
-    entry.path.components().any(|part| matches!(part, b"site-packages" | b"dist-packages"))
-}
-
 fn read(code: &[u8]) -> Option<Found> {
-    found(PythonImports::read(code))
-}
-
-fn read_program(code: &[u8]) -> Option<Found> {
-    found(PythonImports::read_program(code))
-}
-
-fn found(imports: PythonImports) -> Option<Found> {
+    let imports = PythonImports::read(code);
     (!imports.is_empty()).then_some(Found::PythonImports(imports))
 }
 
@@ -47,7 +36,7 @@ mod tests {
             ("opt/site-packages/deep_ep/__init__.py", "import os\n", None),
             ("usr/local/bin/vllm", "#!/usr/bin/python3\nfrom vllm.main import main\n", Some("vllm.main")),
             ("work/train.py", "import transformers\n", Some("~transformers")),
-            ("opt/site-packages/x.py", "import transformers\n", None),
+            ("opt/site-packages/x.py", "import transformers\n", Some("~transformers")),
             ("usr/local/bin/run", "#!/bin/sh\nimport x\n", None),
             ("usr/lib/python3.11/x.py", "import x\n", None),
         ] {

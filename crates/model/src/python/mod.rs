@@ -1,8 +1,11 @@
 //! What a Python file imports for certain when it runs, from its text (The Python Language Reference, 7.11, 8.1 and 8.4).
 
+mod alias;
 mod condition;
 mod lines;
 mod statements;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +13,7 @@ pub use condition::fixed_condition;
 pub use lines::PythonLines;
 
 use super::ImagePath;
+use alias::aliases;
 use statements::Statements;
 
 /// Largest file that is read, in bytes.
@@ -41,6 +45,9 @@ const OPENS: &[&[u8]] = &[b"ctypes", b"dlopen", b"load_library", b"LoadLibrary",
 /// The mark of such code among the statements.
 const MARK: &str = "!";
 
+/// What comes before the names that the code may give modules which no folder has.
+const ALIASES: char = '%';
+
 /// What comes before an import of a package without such libraries.
 const OF_KNOWN: char = '~';
 
@@ -57,9 +64,15 @@ pub struct PythonImport<'a> {
     pub module: &'a str,
     /// The names of `from MODULE import NAME, …`, separated by blanks; empty for `import MODULE`.
     pub names: &'a str,
-    /// The line of an import without which the program ends if the module is not installed. Only files outside of folders of
-    /// packages have it.
+    /// The line of an import without which the program ends if the module is not installed.
     pub line: Option<usize>,
+}
+
+impl<'a> PythonImport<'a> {
+    /// The first component of the module; `None` for a relative one.
+    pub fn top_level(&self) -> Option<&'a str> {
+        self.module.split('.').next().filter(|name| !name.is_empty())
+    }
 }
 
 /// What must hold for an import.
@@ -92,37 +105,35 @@ impl PythonImports {
             && !(folder.is_none() && parts.split_last().is_some_and(|(_, folders)| folders.iter().any(is_of_other)))
     }
 
-    /// Reads a file of a package.
+    /// Reads a file.
     pub fn read(text: &[u8]) -> Self {
         let mut statements = Statements::read(text);
-        for statement in &mut statements {
-            statement.truncate(statement.find('@').unwrap_or(statement.len()));
-        }
-        Self::of(statements, text)
-    }
-
-    /// Reads a program, or a module outside of folders of packages: also what it imports of packages without such libraries.
-    pub fn read_program(text: &[u8]) -> Self {
-        Self::of(Statements::read(text), text)
-    }
-
-    fn of(mut statements: Vec<String>, text: &[u8]) -> Self {
         // The first import of torch counts for what is before it.
         let mut is_first = true;
+        // Of packages that are not followed, the first import counts.
+        let mut known = BTreeSet::new();
         statements.retain_mut(|statement| {
             let is_torch = statement.split(['.', ' ', '@']).next() == Some("torch");
             if is_torch {
                 return std::mem::take(&mut is_first);
             }
             let top = top_level(statement);
-            if is_without_cuda(top.as_bytes()) && statement.contains('@') {
-                statement.insert(0, OF_KNOWN);
-                return true;
+            if is_without_cuda(top.as_bytes())
+                && let Some((_, line)) = statement.split_once('@')
+            {
+                let (condition, _) = statement.split_once('?').unwrap_or_default();
+                let own = if condition.is_empty() { top.to_owned() } else { format!("{condition}?{top}") };
+                let is_new = known.insert(own.clone());
+                *statement = format!("{OF_KNOWN}{own}@{line}");
+                return is_new;
             }
             top.is_empty() || !(super::is_among(top, STANDARD) || is_without_cuda(top.as_bytes()))
         });
         if OPENS.iter().any(|part| memchr::memmem::find(text, part).is_some()) {
             statements.push(MARK.to_owned());
+        }
+        if let Some(names) = aliases(text) {
+            statements.push(format!("{ALIASES}{names}"));
         }
         Self(statements.join("\n").into())
     }
@@ -142,6 +153,11 @@ impl PythonImports {
         self.0.lines().any(|line| line == MARK)
     }
 
+    /// The names that the code gives to modules which no folder has, each by its first component; `*` for any name.
+    pub fn aliases(&self) -> impl Iterator<Item = &str> {
+        self.0.lines().filter_map(|line| line.strip_prefix(ALIASES)).flat_map(|names| names.split(' '))
+    }
+
     /// The imports in order, apart from those of packages without libraries of CUDA.
     pub fn iter(&self) -> impl Iterator<Item = PythonImport<'_>> {
         self.all().filter_map(|(is_known, import)| (!is_known).then_some(import))
@@ -154,7 +170,7 @@ impl PythonImports {
 
     /// The imports in order, true for those of packages without libraries of CUDA.
     fn all(&self) -> impl Iterator<Item = (bool, PythonImport<'_>)> {
-        self.0.lines().filter(|line| *line != MARK).map(|line| {
+        self.0.lines().filter(|line| *line != MARK && !line.starts_with(ALIASES)).map(|line| {
             let own = line.strip_prefix(OF_KNOWN);
             let (line, number) = own
                 .unwrap_or(line)

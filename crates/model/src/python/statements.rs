@@ -18,16 +18,16 @@ const DOUBTS: &[&str] = &[
     "exit(",
     "exec(",
     "os.exec",
-    "pip",
     "subprocess",
     "os.system",
     "sys.modules",
     "meta_path",
     "path_hooks",
-    "rootutils",
-    "autoroot",
     "install_import_hook",
 ];
+
+/// Modules whose import does so.
+const DOUBTFUL_MODULES: &[&str] = &["rootutils", "autoroot", "pyximport"];
 
 /// Reads the statements of a file.
 #[derive(Default)]
@@ -101,11 +101,14 @@ impl Statements {
             }
         }
         let reach = self.blocks.last().map_or_else(|| Some(String::new()), |block| block.reach.clone());
-        self.is_doubtful |=
-            DOUBTS.iter().any(|part| line.contains(part)) || (word == "raise" && reach.as_deref() == Some(""));
-        if let Some(header) = line.strip_suffix(':') {
+        self.is_doubtful |= is_doubtful(word, line) || (word == "raise" && reach.as_deref() == Some(""));
+        let header = line.strip_suffix(':').map(|header| (header, "")).or_else(|| compound(word, line));
+        if let Some((header, body)) = header {
             let block = self.header(indent, word, header, reach, continued);
             self.blocks.push(block);
+            if !body.is_empty() {
+                self.line(indent + 1, body, number);
+            }
             return;
         }
         match word {
@@ -146,6 +149,11 @@ impl Statements {
             }
             ("with", _) => {
                 block.reach = parent.filter(|_| !["suppress", "raises"].iter().any(|name| header.contains(name)));
+                // A context manager may catch what an import raises.
+                let is_plain = !header.contains('(') || header.contains("catch_warnings(");
+                let start = self.found.len();
+                block.attempt =
+                    (!is_plain).then_some(Attempt { start, end: None, is_optional: false, may_be_absent: true });
             }
             ("except", Some(before)) => {
                 block.attempt = self.after(&before);
@@ -228,6 +236,47 @@ impl Statements {
             None => _ = self.names.remove(name),
         }
     }
+}
+
+/// Returns true for a line behind which an import may find other modules.
+fn is_doubtful(word: &str, line: &str) -> bool {
+    let runs_pip = || {
+        let mut words = line.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| {
+            word.strip_prefix("pip")
+                .is_some_and(|rest| rest == "main" || rest.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    };
+    DOUBTFUL_MODULES.iter().any(|name| line.contains(name))
+        || (!matches!(word, "import" | "from") && (DOUBTS.iter().any(|part| line.contains(part)) || runs_pip()))
+}
+
+/// The header and the body of a compound statement in one line: `except ImportError: x = None`.
+fn compound<'l>(word: &str, line: &'l str) -> Option<(&'l str, &'l str)> {
+    const WORDS: &str = "if elif else try except finally with for while def class async";
+    super::super::is_among(word, WORDS).then_some(())?;
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut is_escaped = false;
+    let end = line.find(|c| {
+        match quote {
+            _ if std::mem::take(&mut is_escaped) => {}
+            Some(open) => {
+                is_escaped = c == '\\';
+                quote = Some(open).filter(|open| c != *open);
+            }
+            None => match c {
+                '"' | '\'' => quote = Some(c),
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth = depth.saturating_sub(1),
+                ':' => return depth == 0,
+                _ => {}
+            },
+        }
+        false
+    })?;
+    let (header, body) = line.split_at_checked(end)?;
+    Some((header, body.get(1..)?.trim()))
 }
 
 /// A statement with the variable that must not be set for it.

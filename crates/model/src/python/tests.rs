@@ -114,7 +114,7 @@ fn code_that_opens_libraries_is_marked() {
 #[test]
 fn imports_without_which_a_program_ends() {
     let required = |code: &str| {
-        let imports = PythonImports::read_program(code.as_bytes());
+        let imports = PythonImports::read(code.as_bytes());
         let required =
             imports.required().map(|import| format!("{} {}", import.module, import.line.unwrap_or_default()));
         required.collect::<Vec<_>>().join(", ")
@@ -131,14 +131,20 @@ fn imports_without_which_a_program_ends() {
         ("import a\nif not x:\n    sys.exit(1)\nimport b\n", "a 1"),
         ("import a\nsubprocess.run(['pip', 'install', 'b'])\nimport b\n", "a 1"),
         ("import a\nsys.modules['b'] = a\nimport b\n", "a 1"),
+        ("import a, subprocess\nfrom x.pipeline import b\nx = f(pipeline)\nimport c\n", "a 1, x.pipeline 2, c 4"),
+        ("import a\nmain(['pip3', 'install', 'b'])\nimport b\n", "a 1"),
+        ("try:\n    import a\nexcept ImportError: a = None\nimport b\n", "b 4"),
+        ("try: import a\nexcept ImportError: pass\nif True: import b; import c\n", "b 3, c 3"),
+        ("with try_import() as found:\n    import a\nwith warnings.catch_warnings():\n    import b\n", "b 4"),
+        ("def f(x: int = {'a': 1}): import a\nclass C(Exception): import b\nimport c\n", "c 3"),
+        ("import numpy.a, numpy.b\nfrom numpy import c\nimport pandas\n", "numpy 1, pandas 3"),
         ("import a\nraise RuntimeError\nimport b\n", "a 1"),
         ("import pyrootutils\npyrootutils.setup_root(__file__)\nimport src\n", ""),
     ] {
         assert_eq!(required(code), expected, "{code}");
-        assert_eq!(PythonImports::read(code.as_bytes()).required().count(), 0);
     }
     assert_eq!(of("import numpy\nimport a\n"), ["a"], "a package without libraries of CUDA");
-    let program = PythonImports::read_program(b"import numpy\nimport a\n");
+    let program = PythonImports::read(b"import numpy\nimport a\n");
     assert_eq!(program.iter().map(|import| import.module).collect::<Vec<_>>(), ["a"]);
 }
 
