@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use model::{Arch, Fact, ImagePath, Value, Version};
+use serde::Deserialize;
 
 use super::records::{
     ArrangementResult, ClosedDevice, CompatPackage, FailedStep, JobHost, LibraryFile, NcclCopy, NcclPlugin,
@@ -58,9 +59,13 @@ impl Definition {
         if self.words.is_empty() { self.kind.to_string() } else { format!("one of {}", self.words.join(", ")) }
     }
 
-    /// Returns true when a value has the fact's type.
-    pub fn admits(&self, value: &Value) -> bool {
-        (self.admits)(value)
+    /// Reads a value of the fact from JSON; `None` if it has another type.
+    pub fn read(&self, json: &serde_json::Value) -> Option<Value> {
+        let value = match self.kind {
+            Type::Version => Value::Version(Version::parse(json.as_str()?)?),
+            _ => Value::deserialize(json).ok()?,
+        };
+        (self.admits)(&value).then_some(value)
     }
 }
 

@@ -102,7 +102,7 @@ impl<T> From<Option<T>> for Fact<T> {
 }
 
 /// Value of a fact, of the fact's type. Versions are text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// True or false.
@@ -112,6 +112,7 @@ pub enum Value {
     /// Text, or a version.
     Text(String),
     /// A version, compared component by component.
+    #[serde(skip_deserializing)]
     #[schemars(skip)]
     Version(Version),
     /// A list of values.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use facts::Facts;
 use facts::key::{self, Definition, KEYS, Type};
 use model::document::{Document, DocumentError, Entries, Spanned};
-use model::{Fact, Owner, Severity, Value, Version, suggestion};
+use model::{Fact, Owner, Severity, suggestion};
 
 use crate::shipped::Shipped;
 
@@ -139,7 +139,7 @@ impl Example {
     pub fn facts(&self) -> Facts {
         let mut facts = Facts::default();
         for (name, value) in self.known() {
-            if let Some((key, value)) = key::find(name).and_then(|key| Some((key, typed(key, value)?))) {
+            if let Some((key, value)) = key::find(name).and_then(|key| Some((key, key.read(value)?))) {
                 facts.insert_value(key, Fact::known(value));
             }
         }
@@ -154,7 +154,7 @@ impl Example {
         names.map(|name| fact(name, document)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &self.facts.0 {
             if let Some(key) = key::find(&name.value)
-                && typed(key, &value.value).is_none()
+                && key.read(&value.value).is_none()
             {
                 let help = value.value.is_number() && key.kind == Type::Version;
                 let what = format!("{} must be {}", name.value, key.expected());
@@ -172,41 +172,6 @@ fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Defin
         let help = suggestion(&name.value, KEYS.iter().map(|key| key.name));
         document.mistake(name, format!("there is no fact '{}'", name.value)).help(help)
     })
-}
-
-fn typed(key: &Definition, value: &serde_json::Value) -> Option<Value> {
-    use serde_json::Value as Json;
-    let plain = |value: &Json| match value {
-        Json::Bool(value) => Some(Value::Bool(*value)),
-        Json::Number(value) => value.as_i64().map(Value::Int),
-        Json::String(value) => Some(Value::Text(value.clone())),
-        _ => None,
-    };
-    let map = |value: &Json| -> Option<Value> {
-        let entries = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), plain(value)?)));
-        entries.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
-    };
-    let texts = |value: &Json| value.as_array()?.iter().map(plain).collect::<Option<Vec<_>>>().map(Value::List);
-    let group = |value: &Json| -> Option<Value> {
-        let lists = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), texts(value)?)));
-        lists.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
-    };
-    let groups = || -> Option<Value> {
-        let groups = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), group(value)?)));
-        groups.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
-    };
-    let list = |each: &dyn Fn(&Json) -> Option<Value>| {
-        value.as_array()?.iter().map(each).collect::<Option<Vec<_>>>().map(Value::List)
-    };
-    let value = match key.kind {
-        Type::Version => Value::Version(Version::parse(value.as_str()?)?),
-        Type::Bool | Type::Text | Type::Number => plain(value)?,
-        Type::Texts | Type::Numbers => list(&plain)?,
-        Type::Map => map(value)?,
-        Type::Records(_) => list(&map)?,
-        Type::Groups => groups()?,
-    };
-    key.admits(&value).then_some(value)
 }
 
 /// The JSON schema of rules, for editors.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use facts::key::{Definition, Type};
-use model::{Fact, Gap, ImagePath, LayerSummary, Site, Value, Version};
+use facts::key::Definition;
+use model::{Fact, Gap, ImagePath, LayerSummary, Site, Value};
 
 /// A fact about the image.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -98,10 +98,7 @@ impl FactJson {
         match self {
             Self::Absent => Some(Fact::Absent),
             Self::Unknown { gap } => Some(Fact::Unknown(Gap::new(gap))),
-            Self::Seen { value, at } => {
-                let value = value_of(value, key.kind).filter(|value| key.admits(value))?;
-                Some(Fact::seen(value, at.into_iter().map(Site::from)))
-            }
+            Self::Seen { value, at } => Some(Fact::seen(key.read(&value)?, at.into_iter().map(Site::from))),
         }
     }
 }
@@ -134,22 +131,5 @@ impl From<SiteJson> for Site {
             SiteJson::Launch { launch, line, variable } => Self::Launch { file: launch, line, variable },
             SiteJson::Log { log, line, entry } => Self::Log { file: log, line, entry },
         }
-    }
-}
-
-fn value_of(value: Json, kind: Type) -> Option<Value> {
-    match (value, kind) {
-        (Json::String(text), Type::Version) => Version::parse(&text).map(Value::Version),
-        (Json::String(text), _) => Some(Value::Text(text)),
-        (Json::Bool(value), _) => Some(Value::Bool(value)),
-        (Json::Number(number), _) => number.as_i64().map(Value::Int),
-        (Json::Array(values), _) => {
-            values.into_iter().map(|value| value_of(value, Type::Text)).collect::<Option<_>>().map(Value::List)
-        }
-        (Json::Object(entries), _) => {
-            let entries = entries.into_iter().map(|(name, value)| Some((name, value_of(value, Type::Text)?)));
-            entries.collect::<Option<_>>().map(Value::Map)
-        }
-        (Json::Null, _) => None,
     }
 }
