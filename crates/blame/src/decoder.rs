@@ -26,6 +26,8 @@ const FIT: f64 = 2.0;
 /// The probability that other tests use an uplink at the same time, and how far below its capacity a test is then: to an eighth.
 const SHARED: f64 = 0.25;
 const SHARED_RANGE: f64 = 2.08;
+/// How many tests without another bad part, all of them fast, make an uplink sound.
+const ALONE: usize = 3;
 
 /// The tests and the parts that they use, by numbers.
 #[derive(Debug, Default)]
@@ -124,7 +126,19 @@ impl<'t> Explanation<'t> {
                 }
             }
         }
+        self.acquit_uplinks();
         self.gains = open.into_iter().map(|(part, (gain, _))| (part, gain)).collect();
+    }
+
+    /// Drops the uplinks that are slow only in tests of other chosen parts. The rates of a divided uplink vary so much that another
+    /// uplink of its tests explains some of them a little better.
+    fn acquit_uplinks(&mut self) {
+        for part in self.chosen.keys().copied().collect::<Vec<_>>() {
+            let is_uplink = matches!(self.table.part(part), Part::Uplink(_));
+            if is_uplink && self.alone(part).len() >= ALONE && self.slow_alone(part).is_empty() {
+                self.remove(part);
+            }
+        }
     }
 
     fn add(&mut self, part: usize, capacity: f64) {

@@ -1,6 +1,6 @@
 //! A simulated fleet: nodes on leaves of 16, parts that are slow, noise, and a run from the first round to the verdict.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Direction, Fleet, Node, Outcome, Pair, PairTest, Part, Purpose, SETTLING_ROUNDS, Verdict, decide, survey};
 
@@ -16,6 +16,8 @@ pub(crate) struct Slow {
     pub(crate) capacity: f64,
     /// The probability that a test shows it.
     pub(crate) shows: f64,
+    /// The tests of a round that cross it at the same time divide it.
+    pub(crate) divided: bool,
 }
 
 /// What a part is called, with the rail and the direction that alone are slow.
@@ -33,6 +35,8 @@ pub(crate) struct World {
     /// The noise has heavy tails: Student's distribution with 4 degrees of freedom.
     pub(crate) tails: bool,
     pub(crate) random: fastrand::Rng,
+    /// How many tests of the round cross the uplink of each leaf.
+    pub(crate) crossing: BTreeMap<usize, u32>,
 }
 
 /// A run.
@@ -49,12 +53,12 @@ impl World {
         let node = |index| Node { leaf: (nodes >= 32).then_some(index / 16), present: true };
         let fleet = Fleet { nodes: (0..nodes).map(node).collect(), expected: None, seed };
         let random = fastrand::Rng::with_seed(seed.wrapping_mul(7919).wrapping_add(17));
-        Self { fleet, slow: Vec::new(), rails: 0, noise: 0.03, tails: false, random }
+        Self { fleet, slow: Vec::new(), rails: 0, noise: 0.03, tails: false, random, crossing: BTreeMap::new() }
     }
 
     /// Adds a slow part.
     pub(crate) fn with(mut self, part: Part, capacity: f64) -> Self {
-        self.slow.push(Slow { part, rail: None, direction: None, capacity, shows: 1.0 });
+        self.slow.push(Slow { part, rail: None, direction: None, capacity, shows: 1.0, divided: false });
         self
     }
 
@@ -64,7 +68,7 @@ impl World {
         let mut rounds = surveys.len();
         let mut tests = Vec::new();
         for pairs in surveys {
-            tests.extend(pairs.into_iter().map(|pair| self.test(pair, Purpose::Survey)));
+            tests.extend(self.round(pairs, Purpose::Survey));
         }
         let mut verdict = decide(&self.fleet, &tests).unwrap_or_default();
         for _ in 0..SETTLING_ROUNDS {
@@ -72,11 +76,23 @@ impl World {
             if pairs.is_empty() {
                 break;
             }
-            tests.extend(pairs.into_iter().map(|pair| self.test(pair, Purpose::Settle)));
+            tests.extend(self.round(pairs, Purpose::Settle));
             verdict = decide(&self.fleet, &tests).unwrap_or_default();
             rounds += 1;
         }
         Run { verdict, tests, rounds }
+    }
+
+    /// What the tests of a round measure.
+    fn round(&mut self, pairs: Vec<Pair>, purpose: Purpose) -> Vec<PairTest> {
+        self.crossing.clear();
+        for (a, b) in &pairs {
+            let leaves = [*a, *b].map(|node| self.leaf(node));
+            for leaf in leaves.into_iter().flatten().filter(|_| leaves[0] != leaves[1]) {
+                *self.crossing.entry(leaf).or_default() += 1;
+            }
+        }
+        pairs.into_iter().map(|pair| self.test(pair, purpose)).collect()
     }
 
     /// What a test of the pair measures.
@@ -95,8 +111,7 @@ impl World {
 
     /// The rate of a rail, away from the first node or towards it.
     fn rate(&mut self, (a, b): Pair, rail: usize, way: Direction, shown: &[Slow], chance: f64, shared: f64) -> f64 {
-        let leaf = |node: usize| self.fleet.nodes.get(node).and_then(|node| node.leaf);
-        let crosses = leaf(a) != leaf(b);
+        let (leaf_a, leaf_b) = (self.leaf(a), self.leaf(b));
         let mut left: f64 = 1.0;
         for slow in shown.iter().filter(|slow| slow.rail.is_none_or(|slow| slow == rail)) {
             let at = |first: bool, second: bool| {
@@ -110,11 +125,16 @@ impl World {
             };
             let hit = match slow.part {
                 Part::Node(node) => at(node == a, node == b),
-                Part::Uplink(of) => crosses && at(leaf(a) == Some(of), leaf(b) == Some(of)),
+                Part::Uplink(of) => leaf_a != leaf_b && at(leaf_a == Some(of), leaf_b == Some(of)),
                 Part::Link(low, high) => (a.min(b), a.max(b)) == (low, high),
             };
             if hit {
-                left = left.min(slow.capacity);
+                let others = match slow.part {
+                    Part::Uplink(leaf) if slow.divided => self.crossing.get(&leaf).map_or(0, |tests| tests - 1),
+                    _ => 0,
+                };
+                let users = if others > 0 { 1.0 + self.random.f64() * f64::from(others) } else { 1.0 };
+                left = left.min(slow.capacity / users);
             }
         }
         if self.random.f64() < chance {
@@ -126,6 +146,10 @@ impl World {
             noise /= (square / 2.0).sqrt();
         }
         50.0 * left * (shared + self.noise * noise).exp()
+    }
+
+    fn leaf(&self, node: usize) -> Option<usize> {
+        self.fleet.nodes.get(node)?.leaf
     }
 
     /// A number of the normal distribution.
@@ -182,6 +206,9 @@ pub(crate) fn cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> {
     let mut sometimes = at(some(1), 0.5);
     sometimes.slow.iter_mut().for_each(|slow| slow.shows = 0.7);
     cases.push(("1 node at half in 70 % of its tests", sometimes));
+    if (6..32).contains(&nodes) {
+        cases.push(("1 uplink at half, divided among tests", divided(nodes, seed)));
+    }
     if leaves > 1 {
         let leaf = random.usize(..leaves);
         let inside = 16 * leaf + random.usize(..16);
@@ -199,6 +226,16 @@ pub(crate) fn cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> {
     cases
 }
 
+/// The case of an uplink that sends half of what one node sends, and that tests share, with leaves of three.
+fn divided(nodes: usize, seed: u64) -> World {
+    let mut world = World { rails: 2, noise: 0.01, ..World::new(nodes, seed) };
+    world.fleet.nodes.iter_mut().enumerate().for_each(|(index, node)| node.leaf = Some(index * 3 / nodes));
+    let (rail, direction) = (None, Some(Direction::Sends));
+    let part = Part::Uplink((seed % 3) as usize);
+    world.slow.push(Slow { part, rail, direction, capacity: 0.5, shows: 1.0, divided: true });
+    world
+}
+
 /// The cases with 8 rails.
 pub(crate) fn rail_cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> {
     let mut random = fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(nodes as u64));
@@ -208,7 +245,14 @@ pub(crate) fn rail_cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> 
         let mut world = world.clone();
         for node in random.choose_multiple(0..nodes, count) {
             let rail = Some(random.usize(..8));
-            world.slow.push(Slow { part: Part::Node(node), rail, direction: None, capacity, shows: 1.0 });
+            world.slow.push(Slow {
+                part: Part::Node(node),
+                rail,
+                direction: None,
+                capacity,
+                shows: 1.0,
+                divided: false,
+            });
         }
         world
     };
@@ -228,7 +272,8 @@ pub(crate) fn rail_cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> 
     if leaves > 1 {
         let leaf = random.usize(..leaves);
         let rail = Some(random.usize(..8));
-        let uplink = Slow { part: Part::Uplink(leaf), rail, direction: None, capacity: 0.5, shows: 1.0 };
+        let uplink =
+            Slow { part: Part::Uplink(leaf), rail, direction: None, capacity: 0.5, shows: 1.0, divided: false };
         cases.push(("1 uplink of 1 rail at half", World { slow: vec![uplink], ..world.clone() }));
         let nic = Slow { part: Part::Node(16 * leaf + random.usize(..16)), rail: Some(random.usize(..8)), ..uplink };
         cases.push(("that, and 1 NIC behind it at half", World { slow: vec![uplink, nic], ..world }));
