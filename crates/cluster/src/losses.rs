@@ -32,8 +32,9 @@ pub struct Loss {
     pub tests: Vec<usize>,
 }
 
-/// The smallest share that is a loss, and how much more it must be than that of all nodes.
-const LEAST: f64 = 0.002;
+/// The smallest share that is a loss, and how much more it must be than that of all nodes. On busy hosts TCP sent up to 0.2 % of a
+/// sound node's packets again.
+const LEAST: f64 = 0.005;
 const FACTOR: f64 = 10.0;
 /// How many tests show a loss.
 const TESTS: usize = 3;
@@ -84,6 +85,6 @@ mod tests {
     fn what_all_nodes_lose_is_of_none() {
         assert_eq!(found(|_, _| 10), []);
         assert_eq!(found(|from, _| if from == 2 { 90 } else { 10 }), []);
-        assert_eq!(found(|from, _| u64::from(from == 2)), [], "one in a thousand is little");
+        assert_eq!(found(|from, _| if from == 2 { 4 } else { 0 }), [], "four in a thousand are few");
     }
 }
