@@ -89,14 +89,19 @@ impl Comparison<'_> {
     }
 }
 
-/// Compares all values of the table. Devices of one row with the same groups are one comparison.
+/// Compares all values of the table. Devices of one row with the same groups are one comparison. A row that no node's program
+/// reports has none: records can be older than the row.
 pub fn compare(nodes: &[NodeRecord]) -> Vec<Comparison<'static>> {
     let facts: Vec<_> = nodes.iter().map(|node| reading::facts(&node.recording)).collect();
     let mut found: Vec<Comparison<'static>> = Vec::new();
     for row in rows() {
         let readings =
             nodes.iter().zip(&facts).map(|(node, facts)| (node.name.as_str(), reading::read(row, node, facts)));
-        for comparison in compared(row, &readings.collect::<Vec<_>>()) {
+        let readings = readings.collect::<Vec<_>>();
+        if readings.iter().all(|(_, readings)| reading::is_unreported(readings)) {
+            continue;
+        }
+        for comparison in compared(row, &readings) {
             let is_same = |other: &&mut Comparison<'_>| {
                 (other.row, &other.groups, &other.unknown) == (comparison.row, &comparison.groups, &comparison.unknown)
             };

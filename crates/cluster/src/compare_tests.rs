@@ -101,6 +101,16 @@ fn what_cannot_be_read_is_unknown() {
 }
 
 #[test]
+fn what_only_newer_programs_report_is_compared_once_one_does() {
+    let clock = |name, body| node(name, &[("limits", body)]);
+    let old = [clock("a", json!({})), clock("b", json!({}))];
+    assert_eq!(of_row(&old, "clock"), None);
+    let new = json!({"clock_synchronised": true, "sysctls": {"net.core.rmem_max": "212992"}});
+    let mixed = of_row(&[clock("a", json!({})), clock("b", new)], "clock").unwrap();
+    assert_eq!(sizes(&mixed.unknown), [("its program does not report clock_synchronised", 1)]);
+}
+
+#[test]
 fn lists_and_maps_are_compared_by_their_entries() {
     let rdma = |names: &[&str], rate: &str| {
         let device = |name: &&str| json!({"name": name, "ports": [{"port": 1, "rate": rate}]});

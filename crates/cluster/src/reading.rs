@@ -111,6 +111,7 @@ pub(super) fn facts(recording: &Recording) -> Facts {
 
 /// Value of a field that the program found to be missing.
 pub(super) const NONE: &str = "none";
+const UNREPORTED: &str = "its program does not report ";
 /// Value of an entry that a map does not have.
 const UNSET: &str = "unset";
 
@@ -191,7 +192,12 @@ fn present<'v>(object: &'v Map<String, Value>, field: &str) -> Result<&'v Value,
 }
 
 fn unreported(field: &str) -> String {
-    format!("its program does not report {field}")
+    format!("{UNREPORTED}{field}")
+}
+
+/// The programs that wrote these readings are older than the row.
+pub(super) fn is_unreported(readings: &Readings) -> bool {
+    readings.values().all(|reading| reading.as_ref().is_err_and(|why| why.starts_with(UNREPORTED)))
 }
 
 /// A value in words.

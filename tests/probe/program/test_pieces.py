@@ -76,6 +76,20 @@ class Pieces(unittest.TestCase):
         self.assertEqual(names(1 | 1 << 14 | 1 << 23 | 1 << 41),
                          ["CAP_CHOWN", "CAP_IPC_LOCK", "CAP_SYS_NICE", "CAP_41"])
 
+    def test_settings_that_the_kernel_lacks_are_left_out(self):
+        limits = module("limits")
+        with unittest.mock.patch.object(limits, "SYSCTLS", ("kernel.ostype", "kernel.no_such_setting")):
+            self.assertEqual(limits.sysctls(), {"kernel.ostype": "Linux"})
+
+    def test_a_clock_follows_another_one_or_not(self):
+        def synchronised(state):
+            library = types.SimpleNamespace(adjtimex=lambda _: state)
+            with unittest.mock.patch.object(module("limits").ctypes, "CDLL", lambda *_, **__: library):
+                return module("limits").clock_synchronised()
+
+        self.assertEqual([synchronised(state) for state in (0, 1, 5)], [True, True, False])
+        self.assertRaises(OSError, synchronised, -1)
+
     def test_sums_stay_exact(self):
         modulus_for = module("pattern").modulus_for
         self.assertEqual([modulus_for("float32", 1024), modulus_for("bfloat16", 8), modulus_for("bfloat16", 1024)],

@@ -1,4 +1,5 @@
 """Step limits: resources and permissions of the container, read and tried from inside without the image's libraries."""
+import ctypes
 import glob
 import os
 import pwd
@@ -18,6 +19,13 @@ NAMESPACES = ("net", "ipc", "pid", "uts", "mnt", "user", "cgroup")
 SECCOMP_MODES = {"0": "disabled", "1": "strict", "2": "filter"}
 DEVICE_NODES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/infiniband/*",
                 "/dev/gdrdrv", "/dev/dxg")
+# Settings of the kernel that TCP, RoCE with several NICs in a subnet, and memory beside the GPU's processor depend on.
+SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+           "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mtu_probing", "net.ipv4.conf.all.arp_announce",
+           "net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.rp_filter", "kernel.numa_balancing",
+           "vm.zone_reclaim_mode")
+TIMEX_BYTES = 1024  # more than struct timex has, about 208
+TIME_ERROR = 5  # adjtimex(2): the clock is not synchronised
 RUNTIME_MARKS = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
 # capabilities(7), by bit
 CAPABILITIES = (
@@ -42,6 +50,8 @@ def probe_limits(_plan, _report):
     facts.read("hostname", socket.gethostname)
     facts.read("kernel", lambda: " ".join(os.uname()[index] for index in (0, 2, 3, 4)))
     facts.read("boot_id", read_text, "/proc/sys/kernel/random/boot_id")
+    facts.read("sysctls", sysctls)
+    facts.read("clock_synchronised", clock_synchronised)
     facts.read("namespaces", namespace_inodes)
     facts.read("process_1", process_1)
     facts.read("interfaces", interface_bodies)
@@ -105,6 +115,20 @@ def capability_sets():
 def capability_names(bits):
     return ["CAP_" + (CAPABILITIES[bit] if bit < len(CAPABILITIES) else str(bit))
             for bit in range(bits.bit_length()) if bits >> bit & 1]
+
+
+def sysctls():
+    """{name: value} of those that the kernel has; a network namespace other than the host's lacks some."""
+    paths = {name: "/proc/sys/" + name.replace(".", "/") for name in SYSCTLS}
+    return {name: " ".join(read_text(path).split()) for name, path in paths.items() if os.path.exists(path)}
+
+
+def clock_synchronised():
+    """Whether the kernel's clock follows another one, by NTP or PTP."""
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(TIMEX_BYTES))  # zeros change nothing
+    if state < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "adjtimex")
+    return state != TIME_ERROR
 
 
 def namespace_inodes():

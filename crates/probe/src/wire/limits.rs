@@ -30,6 +30,10 @@ objects! {
         pub interfaces: Field<Vec<NetworkInterface>>,
         /// Older programs do not write it.
         pub rendezvous: Field<Rendezvous>,
+        /// Values by the name of the setting; those that the kernel does not have are left out. Older programs do not write it.
+        pub sysctls: Field<BTreeMap<String, String>>,
+        /// The clock follows another one, by NTP or PTP. Older programs do not write it.
+        pub clock_synchronised: Field<bool>,
         pub devices: Field<Vec<DeviceNode>>,
         pub variables: Field<BTreeMap<String, String>>,
     }
