@@ -77,11 +77,11 @@ fn add(file: &LaunchFile, containers: &[LaunchContainer], facts: &mut Facts) {
     insert.each(key::CONTAINER_SHM, |one| one.given.shm_bytes(name, one.line));
     insert.each(key::CONTAINER_NETWORK, |one| one.given.network(name, one.line));
     insert.each(key::CONTAINER_RDMA, |one| one.given.rdma(name));
-    insert.each(key::CONTAINER_LOCKS_MEMORY, |one| Fact::known(one.given.may_lock()));
+    insert.each(key::CONTAINER_LOCKS_MEMORY, |one| one.given.locks_memory(name));
     insert.each(key::CONTAINER_MEMORY, |one| of_said(one.given.memory.clone(), name, "the memory limit"));
     insert.each(key::CONTAINER_CPUS, |one| of_said(one.given.cpus.clone(), name, "the number of CPUs"));
     for (detail, key, what) in Detail::ALL {
-        insert.each(*key, |one| one.given.details.fact(*detail, name, what));
+        insert.each(*key, |one| one.given.detail(*detail, name, what));
     }
     insert.each(key::CONTAINER_MOUNTS, |one| mounts(&one.given, name));
     insert.each(key::CONTAINER_RANKS, |one| of_said(processes(one), name, "the number of processes"));

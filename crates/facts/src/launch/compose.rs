@@ -7,7 +7,7 @@ use shell::name_length;
 use super::LaunchContainer;
 use super::container::texts;
 use super::details::Detail;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed};
+use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_computed};
 
 /// A service.
 pub(super) fn service(name: &str, service: &YamlNode) -> LaunchContainer {
@@ -64,7 +64,9 @@ fn given(service: &YamlNode) -> Given {
         is_privileged: service.text("privileged") == Some("true"),
         memory: limited("mem_limit", "memory").map(size),
         cpus: limited("cpus", "cpus").map(|node| Said { value: node.as_str().and_then(cpus), line: node.line }),
-        unread: service.get("extends").map(|node| Said::new("`extends` takes keys of another service", node.line)),
+        unread: service
+            .get("extends")
+            .map(|node| Said::new(Unread::elsewhere("`extends` takes keys of another service"), node.line)),
         ..Given::default()
     };
     if let Some(ipc) = service.get("ipc") {

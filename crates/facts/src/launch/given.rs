@@ -93,6 +93,22 @@ pub enum SharedMemory {
     Large,
 }
 
+/// What may give a container more, and is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// What it is.
+    pub what: &'static str,
+    /// How its user gets the whole.
+    pub help: &'static str,
+}
+
+impl Unread {
+    /// What another part of the launch says.
+    pub(super) const fn elsewhere(what: &'static str) -> Self {
+        Self { what, help: "write what it holds into the file" }
+    }
+}
+
 /// What a launch gives a container, as far as it says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given {
@@ -121,7 +137,7 @@ pub struct Given {
     /// What it mounts over the image, as `SOURCE:TARGET`.
     pub mounts: Vec<Said<String>>,
     /// What may say more, and is not read.
-    pub unread: Option<Said<&'static str>>,
+    pub unread: Option<Said<Unread>>,
     /// How many such containers the file starts.
     pub copies: Option<Said<i64>>,
     /// How many times a scheduler starts the command on each node.
@@ -173,14 +189,28 @@ impl Given {
     /// A fact that what is not read may decide.
     fn unknown<T>(&self, file: &str) -> Fact<T> {
         let line = self.unread.as_ref().map_or(0, |said| said.line);
-        let what = self.unread.as_ref().and_then(|said| said.value).unwrap_or_default();
-        let why = format!("{file}:{line}: {what}");
-        Fact::Unknown(Gap::new(why).settled_by("write what it holds into the file"))
+        let Unread { what, help } = self.unread.as_ref().and_then(|said| said.value).unwrap_or(Unread::elsewhere(""));
+        Fact::Unknown(Gap::new(format!("{file}:{line}: {what}")).settled_by(help))
     }
 
     /// True if nothing bounds the memory that it may lock.
-    pub(super) const fn may_lock(&self) -> bool {
-        self.locks_memory || self.is_privileged || !self.starter.isolates()
+    pub(super) fn locks_memory(&self, file: &str) -> Fact<bool> {
+        match self.locks_memory || self.is_privileged || !self.starter.isolates() {
+            false if self.unread.is_some() => self.unknown(file),
+            may_lock => Fact::known(may_lock),
+        }
+    }
+
+    /// What else the file says of it, of one kind. Another file may have its claims.
+    pub(super) fn detail(&self, detail: Detail, file: &str, what: &str) -> Fact<Vec<String>> {
+        match self.details.fact(detail, file, what) {
+            Fact::Absent
+                if detail == Detail::Claims && self.starter == Starter::Kubernetes && self.unread.is_some() =>
+            {
+                self.unknown(file)
+            }
+            fact => fact,
+        }
     }
 
     /// Adds a mount, and what it brings.

@@ -1,13 +1,13 @@
 //! Containers of Kubernetes: pods, and resources with a template of pods.
 
-use model::StartUser;
 use model::document::{YamlNode, YamlValue};
+use model::{StartUser, is_among};
 use shell::name_length;
 
 use super::LaunchContainer;
 use super::container::texts;
 use super::details::Detail;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed, is_rdma_resource};
+use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_computed, is_rdma_resource};
 
 /// Keys that say how many pods a template makes. Where several are above each other, their product counts.
 const COPIES: &[&str] = &["replicas", "parallelism", "size", "numNodes"];
@@ -33,8 +33,40 @@ pub(super) fn containers(document: &YamlNode) -> Vec<(LaunchContainer, Vec<&Yaml
 
 fn below(node: &YamlNode) -> Vec<(LaunchContainer, Vec<&YamlNode>)> {
     let mut found = Vec::new();
-    walk(node, &Above::default(), &mut found);
+    let is_applied =
+        node.text("kind").is_some_and(|kind| is_among(kind, "DaemonSet Deployment ReplicaSet StatefulSet"));
+    let is_patch = is_applied && node.at(&["spec", "selector"]).is_none();
+    walk(node, &Above { is_patch, ..Above::default() }, &mut found);
     found
+}
+
+/// The pod is in a file that is not read.
+const RUNTIME: Unread = Unread {
+    what: "the runtime of a TrainJob has the rest of its pods",
+    help: "see the TrainingRuntime in the cluster: kubectl get clustertrainingruntimes -o yaml",
+};
+const PATCH: Unread = Unread {
+    what: "a part of a pod, such as a patch: it has no image and no command, or its resource no selector",
+    help: "judge the whole: kubectl kustomize FOLDER | ncclcheck check --launch -",
+};
+const POD_PATCH: Unread = Unread::elsewhere("`podSpecPatch` changes the pod");
+
+/// The maps that make up a pod: the key of an earlier one counts.
+struct Pod<'d>(Vec<&'d YamlNode>);
+
+impl<'d> Pod<'d> {
+    fn get(&self, key: &str) -> Option<&'d YamlNode> {
+        self.0.iter().find_map(|map| map.get(key))
+    }
+
+    fn at(&self, path: &[&str]) -> Option<&'d YamlNode> {
+        self.0.iter().find_map(|map| map.at(path))
+    }
+
+    fn volume(&self, name: &str) -> Option<&'d YamlNode> {
+        let volumes = self.0.iter().filter_map(|map| map.get("volumes")).flat_map(YamlNode::list);
+        volumes.into_iter().find(|volume| volume.text("name") == Some(name))
+    }
 }
 
 /// What the maps above a pod's containers say.
@@ -44,6 +76,10 @@ struct Above<'d> {
     group: Option<&'d str>,
     metadata: Option<&'d YamlNode>,
     copies: Option<Said<i64>>,
+    /// The maps with more keys of the pod: the template and the specification of Argo's Workflow, the overrides of a TrainJob.
+    pods: Vec<&'d YamlNode>,
+    /// True in a resource that lacks what the cluster needs to take it.
+    is_patch: bool,
 }
 
 fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContainer, Vec<&'d YamlNode>)>) {
@@ -64,24 +100,49 @@ fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContai
                 found.extend(containers.iter().map(|item| (container(item, node, &here), vec![item])));
             }
             ("container", YamlValue::Map(_)) => found.push((container(value, node, &here), vec![value])),
-            // A TrainJob overrides the pods of a runtime, which another file has.
-            ("trainer", YamlValue::Map(_)) => {
-                let copies = value.get("numNodes").map(Said::number);
-                found.push((container(value, node, &Above { copies, ..here.clone() }), vec![value]));
+            ("script", YamlValue::Map(_)) if value.get("source").is_some() => {
+                found.push((container(value, node, &here), vec![value]));
             }
+            // A TrainJob overrides the pods of a runtime, which another file has.
+            ("trainer", YamlValue::Map(_)) => found.push(trainer(value, node, &here)),
+            ("podTemplateOverrides", _) if node.get("trainer").is_some() => {}
             ("initContainers", _) => {}
             _ => {
                 let is_group = key.starts_with(char::is_uppercase);
-                walk(value, &Above { group: if is_group { Some(key) } else { here.group }, ..here.clone() }, found);
+                let mut below = Above { group: if is_group { Some(key) } else { here.group }, ..here.clone() };
+                if matches!(key.as_str(), "templates" | "containerSet") {
+                    below.pods.insert(0, node);
+                }
+                walk(value, &below, found);
             }
         }
     }
 }
 
+/// The container of a TrainJob, with what its overrides say of the containers in the pods of its training.
+fn trainer<'d>(trainer: &'d YamlNode, job: &'d YamlNode, above: &Above<'d>) -> (LaunchContainer, Vec<&'d YamlNode>) {
+    let overrides = job.get("podTemplateOverrides").map(YamlNode::list).unwrap_or_default().iter();
+    let names = |one: &'d YamlNode| one.get("targetJobs").map(YamlNode::list).unwrap_or_default();
+    let own = overrides.filter(|one| names(one).iter().any(|job| job.text("name") == Some("node")));
+    let pods: Vec<_> = own.filter_map(|one| one.get("spec")).collect();
+    let containers: Vec<_> = pods.iter().filter_map(|pod| pod.get("containers")).flat_map(YamlNode::list).collect();
+    let copies = trainer.get("numNodes").map(Said::number);
+    let above = Above { copies, pods, ..above.clone() };
+    let mut container = container(trainer, job, &above);
+    let given = &mut container.given;
+    given.unread = Some(Said::new(RUNTIME, trainer.line));
+    let mounts = containers.iter().filter_map(|one| one.get("volumeMounts")).flat_map(YamlNode::list);
+    mounts.for_each(|mount| volume(mount, &Pod(above.pods.clone()), given));
+    (container, [containers, vec![trainer]].concat())
+}
+
 fn container(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> LaunchContainer {
     let words = |key: &str| Some(texts(container.get(key)?)?.iter().map(|word| expanded(word, container)).collect());
     let entrypoint: Option<Vec<String>> = words("command");
-    let arguments = words("args");
+    // Argo gives the command a file with the script.
+    let script = || Some(vec!["-c".to_owned(), container.text("source")?.to_owned()]);
+    let arguments = words("args").or_else(script);
+    let pod = &Pod(std::iter::once(pod).chain(above.pods.iter().copied()).collect());
     let own = container.text("name").unwrap_or("container");
     LaunchContainer {
         name: above.group.map_or_else(|| own.to_owned(), |group| format!("{group}, {own}")),
@@ -98,7 +159,7 @@ fn container(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> LaunchC
 }
 
 /// The user of a container: a key of its own context counts before that of the pod.
-fn user(container: &YamlNode, pod: &YamlNode) -> Option<Said<StartUser>> {
+fn user(container: &YamlNode, pod: &Pod<'_>) -> Option<Said<StartUser>> {
     let pod = pod.get("securityContext");
     let key = |name: &str| {
         let own = container.get("securityContext").and_then(|own| own.get(name));
@@ -119,7 +180,7 @@ fn user(container: &YamlNode, pod: &YamlNode) -> Option<Said<StartUser>> {
     Some(Said::new(StartUser { name: name.map(|id| id.to_string()), group, more, at: None }, line))
 }
 
-fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
+fn given(container: &YamlNode, pod: &Pod<'_>, above: &Above<'_>) -> Given {
     let annotations = above.metadata.and_then(|metadata| metadata.get("annotations"));
     let is_true = |node: Option<&YamlNode>| node.and_then(YamlNode::as_str) == Some("true");
     let network = pod.get("hostNetwork").map(|node| {
@@ -137,6 +198,7 @@ fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
         has_more_networks: annotations.is_some_and(|all| NETWORKS.iter().any(|name| all.get(name).is_some())),
         is_privileged: is_true(security.and_then(|context| context.get("privileged"))),
         copies: above.copies.clone(),
+        unread: unread(container, pod, above),
         ..Given::default()
     };
     let added = security.and_then(|context| context.at(&["capabilities", "add"])).map(YamlNode::list);
@@ -154,6 +216,13 @@ fn given(container: &YamlNode, pod: &YamlNode, above: &Above<'_>) -> Given {
     given
 }
 
+/// What makes up the pod beside the file.
+fn unread(container: &YamlNode, pod: &Pod<'_>, above: &Above<'_>) -> Option<Said<Unread>> {
+    let is_part = above.is_patch || container.get("image").is_none() && container.get("command").is_none();
+    let of_argo = pod.get("podSpecPatch").map(|patch| Said::new(POD_PATCH, patch.line));
+    of_argo.or_else(|| is_part.then(|| Said::new(PATCH, container.line)))
+}
+
 /// Profiles in the security context of a container or of its pod.
 const PROFILES: &[&[&str]] = &[
     &["securityContext", "seccompProfile", "type"],
@@ -161,7 +230,7 @@ const PROFILES: &[&[&str]] = &[
     &["securityContext", "seLinuxOptions", "type"],
 ];
 
-fn details(container: &YamlNode, pod: &YamlNode, given: &mut Given) {
+fn details(container: &YamlNode, pod: &Pod<'_>, given: &mut Given) {
     let profiles = PROFILES.iter().filter_map(|path| container.at(path).or_else(|| pod.at(path)));
     profiles.for_each(|profile| given.details.add_node(Detail::Security, Some(profile)));
     given.details.add_node(Detail::Runtime, pod.get("runtimeClassName"));
@@ -204,11 +273,15 @@ fn resources(container: &YamlNode, given: &mut Given) {
     given.has_gpu |= resources.is_some_and(|resources| resources.get("claims").is_some());
 }
 
-fn volume(mount: &YamlNode, pod: &YamlNode, given: &mut Given) {
+fn volume(mount: &YamlNode, pod: &Pod<'_>, given: &mut Given) {
     let Some(target) = mount.text("mountPath") else { return };
-    let volumes = pod.get("volumes").map(YamlNode::list).unwrap_or_default();
-    let name = mount.text("name");
-    let Some(volume) = volumes.iter().find(|volume| volume.text("name") == name && name.is_some()) else { return };
+    let Some(name) = mount.text("name") else { return };
+    let Some(volume) = pod.volume(name) else {
+        if target == "/dev/shm" {
+            given.shm = Some(SharedMemory::Bytes(Said { value: None, line: mount.line }));
+        }
+        return;
+    };
     let host_path = volume.at(&["hostPath", "path"]).and_then(YamlNode::as_str);
     let limit = volume.at(&["emptyDir", "sizeLimit"]).filter(|_| target == "/dev/shm");
     match (host_path, limit) {

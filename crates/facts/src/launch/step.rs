@@ -7,7 +7,7 @@ use shell::{FlatCommand, ParameterForm, Piece, Word};
 
 use super::LaunchContainer;
 use super::details::Detail;
-use super::given::{Given, Said, SharedMemory, Starter, bytes, cpus, is_computed};
+use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_computed};
 use crate::start::is_idle;
 
 /// A program that starts containers, and its options that take a value.
@@ -142,6 +142,12 @@ fn expanded(word: &Word, variables: &BTreeMap<String, String>) -> Vec<String> {
                     None => whole = whole + "${" + &parameter.name + "}",
                 }
             }
+            // `${NAME:-WORD}`: a default that is no option shows that the variable holds none.
+            Piece::Parameter { parameter, .. } => {
+                let is_value = matches!(&parameter.form, ParameterForm::Conditional { sign: '-' | '=', word, .. }
+                    if word.plain().is_some_and(|word| !word.is_empty() && !word.starts_with('-')));
+                whole += if is_value { "${default}" } else { "${computed}" };
+            }
             _ => whole += "${computed}",
         }
     }
@@ -179,7 +185,7 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         rest = after;
         if !option.starts_with('-') {
             let what = "a variable holds options, and is computed when the job starts";
-            container.given.unread = Some(Said::new(what, line));
+            container.given.unread = Some(Said::new(Unread::elsewhere(what), line));
             continue;
         }
         let (name, value) = match option.split_once('=') {

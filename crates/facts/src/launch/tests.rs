@@ -419,7 +419,16 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
         (
             "docker run --gpus all --network=host \"${ARGS[@]}\" $IMAGE serve",
-            "network=host rdma=? shm_bytes=? starter=docker",
+            "locks_memory=? network=host rdma=? shm_bytes=? starter=docker",
+        ),
+        // A default that is no option is the image.
+        (
+            "docker run --gpus all ${IMAGE:-train:7} -c torchrun",
+            "network=own runs_torch=true shm_bytes=67108864 starter=docker",
+        ),
+        (
+            "docker run --gpus all ${MORE:---ipc=host} train:7",
+            "locks_memory=? network=? rdma=? shm_bytes=? starter=docker",
         ),
         (
             "#SBATCH --gres=gpu:h100:8 --ntasks-per-node 4\n#SBATCH -N 3\nsrun --container-image=t python a.py",
@@ -452,7 +461,7 @@ fn a_service_gets_what_its_keys_say() {
             "{gpus: all, devices: ['/dev/a:/dev/infiniband/uverbs0']}",
             "network=own rdma=/dev/infiniband/uverbs0 shm_bytes=67108864 starter=compose",
         ),
-        ("{gpus: all, ipc: host, extends: base}", "network=? rdma=? starter=compose"),
+        ("{gpus: all, ipc: host, extends: base}", "locks_memory=? network=? rdma=? starter=compose"),
         (
             "{gpus: all, shm_size: 8gb, network_mode: host, devices: [/dev/infiniband], cap_add: [IPC_LOCK]}",
             "capabilities=IPC_LOCK locks_memory=true network=host rdma=/dev/infiniband shm_bytes=8589934592 starter=compose",
@@ -482,19 +491,19 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
     let pod = |spec: &str| given_by("job.yaml", &format!("kind: Pod\nspec: {spec}\n"));
     let gpus = "resources: {limits: {nvidia.com/gpu: 8";
     assert_eq!(
-        pod(&format!("{{containers: [{{{gpus}}}}}}}]}}")),
+        pod(&format!("{{containers: [{{image: x, {gpus}}}}}}}]}}")),
         "gpus=8 network=own shm_bytes=67108864 starter=kubernetes"
     );
-    let requested = "{containers: [{resources: {requests: {nvidia.com/gpu: 8, memory: 1Gi}}}]}";
+    let requested = "{containers: [{image: x, resources: {requests: {nvidia.com/gpu: 8, memory: 1Gi}}}]}";
     assert_eq!(pod(requested), "gpus=8 network=own shm_bytes=67108864 starter=kubernetes");
-    let rich = "{hostNetwork: true, containers: [{resources: {limits: {nvidia.com/gpu: 8, rdma/hca: 1, memory: 64Gi}}, \
+    let rich = "{hostNetwork: true, containers: [{image: x, resources: {limits: {nvidia.com/gpu: 8, rdma/hca: 1, memory: 64Gi}}, \
                 securityContext: {capabilities: {add: [IPC_LOCK]}}, volumeMounts: [{name: shm, mountPath: /dev/shm}]}], \
                 volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}]}";
     assert_eq!(
         pod(rich),
         "capabilities=IPC_LOCK gpus=8 locks_memory=true memory_bytes=68719476736 network=host rdma=rdma/hca shm_bytes=34359738368 starter=kubernetes"
     );
-    let detailed = "{runtimeClassName: nvidia, securityContext: {seccompProfile: {type: RuntimeDefault}}, containers: [{workingDir: /w, \
+    let detailed = "{runtimeClassName: nvidia, securityContext: {seccompProfile: {type: RuntimeDefault}}, containers: [{image: x, workingDir: /w, \
                     resources: {limits: {nvidia.com/mig-1g.10gb: 1, cpu: 500m, hugepages-2Mi: 5Gi}, claims: [{name: imex}]}}]}";
     assert_eq!(
         pod(detailed),
@@ -503,7 +512,7 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
     );
     let group = "kind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: {spec: {containers: [{image: t, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n";
     assert_eq!(given_by("job.yaml", group), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
-    let container = "containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]";
+    let container = "containers: [{image: x, resources: {limits: {nvidia.com/gpu: 1}}}]";
     let service =
         format!("kind: Deployment\nspec: {{replicas: 3, selector: {{}}, template: {{spec: {{{container}}}}}}}\n");
     assert_eq!(given_by("job.yaml", &service), "gpus=1 network=own shm_bytes=67108864 starter=kubernetes");
@@ -511,7 +520,7 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
         "kind: LeaderWorkerSet\nspec: {{replicas: 2, leaderWorkerTemplate: {{size: 4, workerTemplate: {{spec: {{{container}}}}}}}}}\n"
     );
     assert_eq!(given_by("job.yaml", &set), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
-    let two = "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}, {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}\n";
+    let two = "kind: Pod\nspec: {containers: [{name: a, image: x, resources: {limits: {nvidia.com/gpu: 1}}}, {name: b, image: x, resources: {limits: {nvidia.com/gpu: 2}}}]}\n";
     assert_eq!(given_by("job.yaml", two), "gpus=? network=own shm_bytes=67108864 starter=kubernetes");
 }
 
@@ -627,3 +636,5 @@ fn the_memory_of_the_host_counts_before_a_size() {
         assert_eq!(file.containers[0].given.shm_bytes("j.sh", 1), Fact::Absent, "{script}");
     }
 }
+
+mod pods;

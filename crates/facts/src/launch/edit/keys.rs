@@ -27,22 +27,33 @@ pub fn with_keys(
     }
     let [path] = paths.as_slice() else { return None };
     let text = merged(&file.text, path, own)?;
-    match path.split_last_chunk::<2>() {
-        Some((above, _)) if !pod.is_empty() => merged(&text, above, pod),
-        _ => Some(text),
-    }
+    if pod.is_empty() { Some(text) } else { merged(&text, pod_of(path)?, pod) }
+}
+
+/// The path of the map with the pod's keys: above the list of containers, or above Argo's only container. A set of
+/// containers of Argo is below it.
+fn pod_of(path: &[String]) -> Option<&[String]> {
+    let (container, above) = path.split_last()?;
+    let above = if is_only(container) { above } else { above.split_last()?.1 };
+    Some(above.strip_suffix(&["containerSet".to_owned()]).unwrap_or(above))
+}
+
+/// True for a key of Argo whose value is the only container of a pod.
+fn is_only(key: &str) -> bool {
+    matches!(key, "container" | "script")
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Option<Vec<T>> {
     Document { name: "", text }.parse_all().ok()
 }
 
-/// Finds the paths of the maps that are a container: the service of its name, or an item of `containers` in its line.
+/// Finds the paths of the maps that are a container: the service of its name, or an item of `containers` or the only container
+/// of a template in its line.
 fn find(node: &YamlNode, container: &LaunchContainer, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     let is_compose = container.given.starter == Starter::Compose;
     let is_one = match path.as_slice() {
         [_, services, name] => is_compose && services == "services" && *name == container.name,
-        [.., list, _] => !is_compose && list == "containers" && node.line == container.line,
+        [.., list, key] => !is_compose && (list == "containers" || is_only(key)) && node.line == container.line,
         _ => false,
     };
     if is_one {

@@ -94,6 +94,28 @@ fn a_volume_joins_a_pod() {
 }
 
 #[test]
+fn a_volume_joins_the_template_of_a_workflow() {
+    let changed = |text: &str| {
+        let mount = json!({"volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]});
+        keys(text, mount, json!({"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}))
+    };
+    let volume = "    volumes:\n    - name: shm\n      emptyDir:\n        medium: Memory\n";
+    let mount = "      volumeMounts:\n      - name: shm\n        mountPath: /dev/shm\n";
+    let head = "kind: Workflow\nspec:\n  templates:\n  - name: a\n";
+    for key in ["container:\n", "script:\n      source: a\n"] {
+        let text = format!("{head}    {key}      image: x\n");
+        let (key, first) = key.split_once('\n').unwrap();
+        let (first, last) = if first.is_empty() { ("      image: x\n", "") } else { (first, "      image: x\n") };
+        let expected = format!("{head}{volume}    {key}\n{first}{mount}{last}");
+        assert_eq!(changed(&text), Some(expected), "{key}");
+    }
+    let set = "    containerSet:\n      containers:\n      - image: x\n";
+    let mount = "        volumeMounts:\n        - name: shm\n          mountPath: /dev/shm\n";
+    assert_eq!(changed(&format!("{head}{set}")), Some(format!("{head}{volume}{set}{mount}")));
+    assert_eq!(changed("kind: TrainJob\nspec:\n  trainer:\n    image: x\n"), None);
+}
+
+#[test]
 fn options_join_a_run_line() {
     let options = |text: &str, options: &[&str]| {
         let file = read("a.sh", text).unwrap();
