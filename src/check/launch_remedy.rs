@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use facts::launch::{self, LaunchFile, Launched, Starter};
 use image::Image;
-use image::dockerfile::unified;
+use image::dockerfile::{CONTEXT, unified};
 use judge::rules::{Finding, Outcome, Rule, RuleEdit, RuleReplacement};
 use model::{ImageSummary, Site, conceal};
 use serde_json::Map;
@@ -70,7 +70,8 @@ impl<'r> Check<'r> {
         };
         let mut effects: Vec<_> = rules.into_iter().map(effect).collect();
         effects.sort_by_key(|effect| std::cmp::Reverse(effect.rule.severity));
-        let diffs = self.launch.files.iter().zip(&launched.files).map(|(before, after)| difference(before, after));
+        let diffs =
+            self.launch.files.iter().zip(&launched.files).filter_map(|(before, after)| difference(before, after));
         Remedy { diff: diffs.collect(), effects }
     }
 
@@ -88,6 +89,10 @@ impl<'r> Check<'r> {
             let is_due = |other: &Subject<'r>| other == subject || !before.failing.contains_key(other);
             let due: Vec<_> = after.failing.iter().filter(|(other, _)| is_due(other)).collect();
             if due.is_empty() {
+                if self.launch.files.iter().zip(&draft.files).any(|(before, after)| difference(before, after).is_none())
+                {
+                    return Err("a patch would show a secret beside the line".to_owned());
+                }
                 return if after.answered.contains(subject) { Ok((draft, after)) } else { Err(REMAINS.to_owned()) };
             }
             let mut more = draft.clone();
@@ -203,16 +208,24 @@ fn replace(file: Option<&mut LaunchFile>, edit: impl Fn(&LaunchFile) -> Option<S
         return Err("standard input has no name for a patch".to_owned());
     }
     let text = edit(file).ok_or("its fix takes more than a few lines of the file: see the report without --fix")?;
-    let changed = launch::read(&file.name, &text).map_err(|error| error.to_string())?.with_shown();
-    let shown = difference(file, &changed);
-    if conceal(&shown) != shown {
-        return Err("a patch would show a secret beside the line".to_owned());
-    }
-    *file = changed;
+    *file = launch::read(&file.name, &text).map_err(|error| error.to_string())?.with_shown();
     Ok(())
 }
 
-/// The change of a file, as `patch -p0` reads it.
-fn difference(before: &LaunchFile, after: &LaunchFile) -> String {
-    unified(&before.name, &before.text, &after.text)
+/// The change of a file, as `patch -p0` reads it, with as many lines around it as show no secret; `None` if the lines that
+/// change or their neighbours have one.
+fn difference(before: &LaunchFile, after: &LaunchFile) -> Option<String> {
+    let secrets = launch::secret_lines(&before.text);
+    let diffs = (1..=CONTEXT).rev().map(|context| unified(&before.name, &before.text, &after.text, context));
+    diffs.into_iter().find(|diff| conceal(diff) == *diff && old_lines(diff).all(|line| !secrets.contains(&line)))
+}
+
+/// The numbers of the old lines that a unified diff shows.
+fn old_lines(diff: &str) -> impl Iterator<Item = usize> {
+    let hunks = diff.lines().filter_map(|line| line.strip_prefix("@@ -")?.split(' ').next());
+    hunks.flat_map(|range| {
+        let (start, count) = range.split_once(',').unwrap_or((range, "1"));
+        let [start, count] = [start, count].map(|number| number.parse().unwrap_or(usize::MAX));
+        start..start.saturating_add(count)
+    })
 }

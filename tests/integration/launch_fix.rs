@@ -24,7 +24,9 @@ fn apply(folder: &Path, diff: &str) {
 #[test]
 fn a_patch_settles_what_it_says() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/launches");
-    for name in ["compose.yaml", "efa.yaml", "job.env", "pod.yaml", "podman.sh", "run.sh", "step.sbatch"] {
+    for name in
+        ["compose.yaml", "efa.yaml", "job.env", "pod.yaml", "podman.sh", "run.sh", "step.sbatch", "workflow.yaml"]
+    {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(fixtures.join(name), folder.path().join(name)).unwrap();
         let (diff, effects) = fix(folder.path(), name, HOST);
@@ -61,4 +63,17 @@ fn what_cannot_be_changed_remains() {
     let (diff, effects) = fix(folder.path(), "job.yaml", &[]);
     assert_eq!(diff, "");
     assert!(effects.contains("a patch would show a secret"), "{effects}");
+}
+
+#[test]
+fn a_secret_near_a_change_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "services:\n  a:\n    image: x\n    gpus: all\n    environment:\n      API_KEY: plain\n    command: torchrun a.py\n";
+    fs::write(folder.path().join("job.yaml"), text).unwrap();
+    let (diff, effects) = fix(folder.path(), "job.yaml", &[]);
+    assert!(diff.contains("\n+    ipc: host\n     gpus: all\n") && !diff.contains("plain"), "{diff}");
+    assert!(effects.contains("settled"), "{effects}");
+    apply(folder.path(), &diff);
+    let changed = text.replace("image: x\n", "image: x\n    ipc: host\n");
+    assert_eq!(fs::read_to_string(folder.path().join("job.yaml")).unwrap(), changed);
 }

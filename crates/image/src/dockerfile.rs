@@ -9,7 +9,7 @@ use parse_dockerfile::{Command, Instruction, Source, Span, Stage, UnescapedStrin
 use change::line_end;
 use words::EnvPair;
 
-pub use change::{ChangeRefusal, DockerfileChanges, unified};
+pub use change::{CONTEXT, ChangeRefusal, DockerfileChanges, unified};
 pub use evidence::DockerfileMismatch;
 
 use super::history::tidy_with;

@@ -2,12 +2,14 @@
 
 mod keys;
 mod options;
+mod secrets;
 mod variables;
 
 use std::ops::Range;
 
 pub use keys::with_keys;
 pub use options::{with_options, with_replaced};
+pub use secrets::secret_lines;
 pub use variables::with_variable;
 
 /// A text with its lines.

@@ -45,8 +45,9 @@ const RUNTIME: Unread = Unread {
     what: "the runtime of a TrainJob has the rest of its pods",
     help: "see the TrainingRuntime in the cluster: kubectl get clustertrainingruntimes -o yaml",
 };
-const PATCH: Unread = Unread {
-    what: "a part of a pod, such as a patch: it has no image and no command, or its resource no selector",
+/// The container is a part of one that another file has.
+pub(super) const PATCH: Unread = Unread {
+    what: "a part of a pod, as in a patch: no image and no command, or a resource without a selector",
     help: "judge the whole: kubectl kustomize FOLDER | ncclcheck check --launch -",
 };
 const POD_PATCH: Unread = Unread::elsewhere("`podSpecPatch` changes the pod");

@@ -8,6 +8,7 @@ use model::size;
 
 use super::command::{job_script, of_words};
 use super::given::is_computed;
+use super::kubernetes::PATCH;
 use super::lines::is_name;
 use super::{Assignment, Launch, LaunchContainer, LaunchFile, settings, workload};
 
@@ -45,6 +46,7 @@ pub(super) fn is_manifest(name: &str, text: &str) -> bool {
 /// Returns the containers, with their variables, and the variables that belong to none of them.
 pub(super) fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
     let documents = documents(name, text)?;
+    refuse_patches(name, text, &documents)?;
     let mut all = ManifestVariables::default();
     for document in &documents {
         all.walk(document);
@@ -61,7 +63,14 @@ pub(super) fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> 
             let settings = settings(own.resolve(&maps, &mut left)?.assignments, name);
             containers.push(LaunchContainer { settings, ..container });
         }
-        let Launch { assignments, notes, .. } = std::mem::take(&mut all).resolve(&maps, &mut left)?;
+        let Launch { assignments, mut notes, .. } = std::mem::take(&mut all).resolve(&maps, &mut left)?;
+        let is_part = |one: &LaunchContainer| one.given.unread.as_ref().is_some_and(|said| said.value == Some(PATCH));
+        if containers.iter().any(|one| is_part(one) && !one.given.has_gpu) {
+            notes.push(format!("it has {}; {}", PATCH.what, PATCH.help));
+        }
+        if documents.iter().any(|document| document.get("services").is_some() && document.get("include").is_some()) {
+            notes.push("the services of `include` are unknown: name their files with --launch, too".to_owned());
+        }
         let of_containers: BTreeSet<_> =
             containers.iter().flat_map(|one| &one.settings).map(|setting| (&*setting.name, &setting.site)).collect();
         let mut shared = settings(assignments, name);
@@ -69,6 +78,24 @@ pub(super) fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> 
         Ok(LaunchFile { settings: shared, containers, notes, ..LaunchFile::default() })
     };
     read().map_err(|why| Document { name, text }.mistake_of("kind", why))
+}
+
+/// Refuses what only changes other files: it has no container, and what it sets depends on them.
+fn refuse_patches(name: &str, text: &str, documents: &[YamlNode]) -> Result<(), DocumentError> {
+    let is_kustomization = |document: &YamlNode| {
+        document.text("apiVersion").is_some_and(|version| version.starts_with("kustomize.config.k8s.io/"))
+    };
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let is_operation = |item: &YamlNode| item.get("op").is_some() && item.get("path").is_some();
+    let is_patch = |document: &YamlNode| !document.list().is_empty() && document.list().iter().all(is_operation);
+    let what = if documents.iter().any(is_kustomization) || matches!(file, "kustomization.yaml" | "kustomization.yml") {
+        "a kustomization that is not rendered"
+    } else if documents.iter().any(is_patch) {
+        "a JSON patch, which changes another file"
+    } else {
+        return Ok(());
+    };
+    Err(Document { name, text }.mistake_of("", what).help(Some(PATCH.help.to_owned())))
 }
 
 fn documents(name: &str, text: &str) -> Result<Vec<YamlNode>, DocumentError> {
@@ -155,6 +182,9 @@ impl ManifestVariables {
     }
 
     fn entry(&mut self, key: &str, value: &YamlNode) {
+        if matches!(key, "env_file" | "extends") {
+            self.notes.push(format!("the variables of `{key}` are unknown: name the file with --launch, too"));
+        }
         match &value.value {
             YamlValue::List(values) if names_variables(key) => values.iter().for_each(|value| self.item(value)),
             YamlValue::Map(values) if names_variables(key) && values.iter().all(|(_, value)| is_single(value)) => {

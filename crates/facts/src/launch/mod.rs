@@ -25,7 +25,7 @@ use model::{Site, conceal};
 
 pub use command::script;
 pub use container::LaunchContainer;
-pub use edit::{with_keys, with_options, with_replaced, with_variable};
+pub use edit::{secret_lines, with_keys, with_options, with_replaced, with_variable};
 pub use given::Starter;
 pub use launched::Launched;
 pub use lines::lines;
@@ -95,7 +95,9 @@ impl Assignment {
     /// Turns the assignment into a setting of a launch file, with the file's name as the user wrote it.
     pub fn in_launch(self, file: &str) -> Setting {
         let site = Site::Launch { file: file.to_owned(), line: self.line, variable: self.name.clone() };
-        Setting { name: self.name, value: self.value, site }
+        // What a template writes there is known when it is rendered.
+        let value = self.value.filter(|value| !["{{", "{%", "<%"].iter().any(|mark| value.contains(mark)));
+        Setting { name: self.name, value, site }
     }
 }
 
@@ -109,6 +111,8 @@ pub fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
         manifest::read(name, text)?
     } else if lines::is_list(text) {
         LaunchFile { settings: settings(lines(text), name), ..LaunchFile::default() }
+    } else if text.contains("<%=") {
+        return Err(Document { name, text }.mistake_of("", "a template that is not rendered"));
     } else {
         script_file(name, text).map_err(|why| Document { name, text }.mistake_of("", why))?
     };

@@ -11,6 +11,9 @@ use model::conceal;
 use super::words::EnvPair;
 use super::{Dockerfile, DockerfileStep};
 
+/// Lines around each change that a diff shows, as `diff -u` does.
+pub const CONTEXT: usize = 3;
+
 /// Time for the smallest diff. A Dockerfile takes milliseconds; the diff of a hostile one is larger.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -194,7 +197,7 @@ impl Dockerfile {
 
     /// The changes as a unified diff against the Dockerfile. Secrets in it are concealed.
     pub fn diff(&self, changes: &DockerfileChanges) -> String {
-        conceal(&unified(&self.path, &self.text, &self.changed(changes))).into_owned()
+        conceal(&unified(&self.path, &self.text, &self.changed(changes), CONTEXT)).into_owned()
     }
 
     /// The value that the Dockerfile gives a variable last, as written, with the line.
@@ -300,15 +303,16 @@ pub(super) fn line_end(text: &str, offset: usize) -> usize {
     text.get(offset..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| offset + newline + 1)
 }
 
-/// The change from one text of a file to another, as `patch -p0` and `git apply -p0` read it; empty if there is none.
-pub fn unified(path: &str, before: &str, after: &str) -> String {
+/// The change from one text of a file to another, as `patch -p0` and `git apply -p0` read it; empty if there is none. So many
+/// lines around each change are shown.
+pub fn unified(path: &str, before: &str, after: &str, context: usize) -> String {
     // A line ends where `patch` ends it, not at a carriage return.
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let before = lines(before);
     let after = lines(after);
     let mut differ = TextDiff::configure();
     let diff = differ.timeout(PATIENCE).newline_terminated(true).diff_slices(&before, &after);
-    diff.unified_diff().header(path, path).to_string()
+    diff.unified_diff().context_radius(context).header(path, path).to_string()
 }
 
 /// A value as a word of `ENV`.

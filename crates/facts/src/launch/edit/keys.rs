@@ -43,7 +43,7 @@ fn is_only(key: &str) -> bool {
     matches!(key, "container" | "script")
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Option<Vec<T>> {
+pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Option<Vec<T>> {
     Document { name: "", text }.parse_all().ok()
 }
 

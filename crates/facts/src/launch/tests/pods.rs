@@ -31,6 +31,38 @@ fn a_part_of_a_pod_says_nothing_of_the_rest() {
 }
 
 #[test]
+fn what_changes_other_files_is_refused_and_a_part_is_noted() {
+    for (name, text) in [
+        ("k/kustomization.yaml", "resources: [a.yaml]\n"),
+        ("a.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Component\n"),
+        ("a.yaml", "- {op: add, path: /spec/a, value: 1}\n"),
+        ("a.sh", "export NCCL_IB_DISABLE=<%= ib %>\nsrun a\n"),
+    ] {
+        let error = read(name, text).unwrap_err().to_string();
+        assert!(error.contains("not rendered") || error.contains("kubectl kustomize"), "{error}");
+    }
+    assert!(read("a.yaml", "- {op: add, value: 1}\n").is_ok());
+    let notes = |text: &str| read("a.yaml", text).unwrap().notes.join("\n");
+    let patch = "kind: Pod\nspec: {containers: [{name: a, env: [{name: NCCL_DEBUG, value: INFO}]}]}\n";
+    assert!(notes(patch).contains("kubectl kustomize"), "{}", notes(patch));
+    assert_eq!(notes(&patch.replace("name: a,", "name: a, image: x,")), "");
+    let compose = "include: [a.yaml]\nservices: {a: {image: x, env_file: ../a.env, extends: {service: b}}}\n";
+    assert_eq!(notes(compose).matches("with --launch, too").count(), 3, "{}", notes(compose));
+}
+
+#[test]
+fn a_value_of_a_template_is_unknown() {
+    for (name, text) in [
+        ("a.yaml", "env: {NCCL_IB_DISABLE: '{{ ib }}', NCCL_DEBUG: INFO}\n"),
+        ("a.sh", "export NCCL_IB_DISABLE={{ .Values.ib }} NCCL_DEBUG=INFO\nsrun a\n"),
+    ] {
+        let settings = read(name, text).unwrap().settings;
+        let value = |name: &str| settings.iter().find(|set| set.name == name).unwrap().value.as_deref();
+        assert_eq!((value("NCCL_IB_DISABLE"), value("NCCL_DEBUG")), (None, Some("INFO")), "{name}");
+    }
+}
+
+#[test]
 fn a_mounted_volume_that_the_file_lacks_has_an_unknown_size() {
     let pod = format!(
         "kind: Pod\nspec: {{containers: [{{image: x, {GPUS}, volumeMounts: [{{name: v, mountPath: /dev/shm}}]}}]}}\n"

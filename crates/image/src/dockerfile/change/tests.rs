@@ -140,24 +140,24 @@ fn a_diff_has_context_and_numbers() {
     let after = "1\n2\n3\n4\nx\n6\n7\n8\n9\n10\n11\n12\n13\n14\n";
     let expected =
         "--- D\n+++ D\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n@@ -11,3 +11,4 @@\n 11\n 12\n 13\n+14\n";
-    assert_eq!(unified("D", before, after), expected);
-    assert_eq!(unified("D", before, before), "");
+    assert_eq!(unified("D", before, after, CONTEXT), expected);
+    assert_eq!(unified("D", before, before, CONTEXT), "");
 }
 
 #[test]
 fn a_diff_of_texts_without_a_newline_and_of_empty_texts() {
     let expected = "--- D\n+++ D\n@@ -1,2 +1 @@\n a\n-b\n\\ No newline at end of file\n";
-    assert_eq!(unified("D", "a\nb", "a\n"), expected);
-    assert_eq!(unified("D", "", "a\r\n"), "--- D\n+++ D\n@@ -0,0 +1 @@\n+a\r\n");
-    assert_eq!(unified("D", "a\n", ""), "--- D\n+++ D\n@@ -1 +0,0 @@\n-a\n");
-    assert_eq!(unified("D", "a\rb\n", "c\n"), "--- D\n+++ D\n@@ -1 +1 @@\n-a\rb\n+c\n");
+    assert_eq!(unified("D", "a\nb", "a\n", CONTEXT), expected);
+    assert_eq!(unified("D", "", "a\r\n", CONTEXT), "--- D\n+++ D\n@@ -0,0 +1 @@\n+a\r\n");
+    assert_eq!(unified("D", "a\n", "", CONTEXT), "--- D\n+++ D\n@@ -1 +0,0 @@\n-a\n");
+    assert_eq!(unified("D", "a\rb\n", "c\n", CONTEXT), "--- D\n+++ D\n@@ -1 +1 @@\n-a\rb\n+c\n");
 }
 
 #[test]
 fn a_diff_of_many_lines_takes_no_square_of_their_number() {
     let before = "RUN a\nENV A=1\n".repeat(50_000);
     let begun = std::time::Instant::now();
-    let diff = unified("D", &before, &"RUN a\n".repeat(50_000));
+    let diff = unified("D", &before, &"RUN a\n".repeat(50_000), CONTEXT);
     assert!(diff.contains("-ENV A=1\n"), "{diff}");
     assert!(begun.elapsed() < 10 * PATIENCE, "{:?}", begun.elapsed());
 }
