@@ -106,7 +106,7 @@ fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContai
             }
             // A TrainJob overrides the pods of a runtime, which another file has.
             ("trainer", YamlValue::Map(_)) => found.push(trainer(value, node, &here)),
-            ("podTemplateOverrides", _) if node.get("trainer").is_some() => {}
+            ("podTemplateOverrides" | "runtimePatches", _) if node.get("trainer").is_some() => {}
             ("initContainers", _) => {}
             _ => {
                 let is_group = key.starts_with(char::is_uppercase);
@@ -122,10 +122,14 @@ fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContai
 
 /// The container of a TrainJob, with what its overrides say of the containers in the pods of its training.
 fn trainer<'d>(trainer: &'d YamlNode, job: &'d YamlNode, above: &Above<'d>) -> (LaunchContainer, Vec<&'d YamlNode>) {
-    let overrides = job.get("podTemplateOverrides").map(YamlNode::list).unwrap_or_default().iter();
+    let list = |key: &str| job.get(key).map(YamlNode::list).unwrap_or_default().iter();
     let names = |one: &'d YamlNode| one.get("targetJobs").map(YamlNode::list).unwrap_or_default();
-    let own = overrides.filter(|one| names(one).iter().any(|job| job.text("name") == Some("node")));
-    let pods: Vec<_> = own.filter_map(|one| one.get("spec")).collect();
+    let is_node = |job: &&YamlNode| job.text("name") == Some("node");
+    let overrides = list("podTemplateOverrides").filter(|one| names(one).iter().any(|job| is_node(&job)));
+    let jobs = &["trainingRuntimeSpec", "template", "spec", "replicatedJobs"];
+    let patches = list("runtimePatches").filter_map(|patch| patch.at(jobs)).flat_map(YamlNode::list).filter(is_node);
+    let patches = patches.filter_map(|job| job.at(&["template", "spec", "template", "spec"]));
+    let pods: Vec<_> = overrides.filter_map(|one| one.get("spec")).chain(patches).collect();
     let containers: Vec<_> = pods.iter().filter_map(|pod| pod.get("containers")).flat_map(YamlNode::list).collect();
     let copies = trainer.get("numNodes").map(Said::number);
     let above = Above { copies, pods, ..above.clone() };

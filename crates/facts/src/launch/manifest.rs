@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::document::{Document, DocumentError, YamlNode, YamlValue};
-use model::size;
+use model::{is_among, size};
 
 use super::command::{job_script, of_words};
 use super::given::is_computed;
@@ -178,6 +178,13 @@ impl ManifestVariables {
         }
         if let Some(rest) = self.found.get_mut(begin..) {
             rest.rotate_left(end - begin);
+        }
+        // Argo gives the command a file with this script.
+        let program = container.get("command").and_then(|command| command.list().last()?.as_str()?.rsplit('/').next());
+        if let Some(source) = container.get("source")
+            && program.is_some_and(|program| is_among(program, "ash bash dash sh zsh"))
+        {
+            self.script(source.as_str().unwrap_or_default(), source.line);
         }
     }
 

@@ -99,6 +99,19 @@ fn a_workflow_has_keys_for_the_pods_of_its_templates() {
 }
 
 #[test]
+fn the_script_of_a_workflow_sets_variables() {
+    let settings = |command: &str| {
+        let script = format!(
+            "{{image: x, command: [{command}], env: [{{name: NCCL_DEBUG, value: WARN}}], source: export NCCL_DEBUG=INFO}}"
+        );
+        let file = read("w.yaml", &format!("kind: Workflow\nspec: {{templates: [{{script: {script}}}]}}\n")).unwrap();
+        file.containers[0].settings.iter().filter_map(|set| set.value.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(settings("/bin/bash"), ["WARN", "INFO"]);
+    assert_eq!(settings("python3"), ["WARN"]);
+}
+
+#[test]
 fn a_runtime_has_the_rest_of_the_pods_of_a_train_job() {
     let job = |more: &str| {
         format!(
@@ -118,6 +131,14 @@ fn a_runtime_has_the_rest_of_the_pods_of_a_train_job() {
         given_by("j.yaml", &job(&overrides("dataset-initializer"))),
         format!("{rest} shm_bytes=? starter=kubernetes")
     );
+    let patches = |target: &str| {
+        let own = overrides(target);
+        let (_, spec) = own.trim_end_matches("}]").split_once("spec: ").unwrap();
+        let job = format!("{{name: {target}, template: {{spec: {{template: {{spec: {spec}}}}}}}}}");
+        format!(", runtimePatches: [{{trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{job}]}}}}}}}}]")
+    };
+    assert_eq!(given_by("j.yaml", &job(&patches("node"))), format!("{rest} starter=kubernetes"));
+    assert_eq!(given_by("j.yaml", &job(&patches("other"))), format!("{rest} shm_bytes=? starter=kubernetes"));
     let file = read("j.yaml", &job(&overrides("node"))).unwrap();
     let [container] = &*file.containers else { panic!("{:?}", file.containers) };
     assert_eq!(container.settings[0].name, "NCCL_DEBUG");
