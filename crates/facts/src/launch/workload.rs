@@ -50,8 +50,11 @@ fn given(document: &YamlNode) -> Given {
     let of = |key: &str| resources.and_then(|resources| resources.get(key));
     let gpus = of("accelerators").or_else(|| of("gpu")).and_then(|gpu| {
         let text = gpu.as_str().or_else(|| gpu.text("count")).or_else(|| gpu.entries().first()?.1.as_str())?;
-        let count = text.rsplit(':').next().unwrap_or(text).trim_end_matches(['.', '+']);
-        Some(Said::new(count.parse().unwrap_or(1), gpu.line))
+        let count = text.rsplit(':').next().unwrap_or(text);
+        // dstack decides within a range: `1..8`, `2..`.
+        let is_range = count.contains("..") && count.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
+        let number = || count.trim_end_matches(['.', '+']).parse().unwrap_or(1);
+        Some(Said { value: (!is_range).then(number), line: gpu.line })
     });
     let slots = of("slots_per_trial").or_else(|| of("slots"));
     let shm = of("shm_size").and_then(|size| {

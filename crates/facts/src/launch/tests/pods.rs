@@ -99,6 +99,16 @@ fn a_workflow_has_keys_for_the_pods_of_its_templates() {
 }
 
 #[test]
+fn a_task_may_leave_the_number_of_gpus_to_dstack() {
+    for (gpu, expected) in
+        [("8", "8"), ("H100:4", "4"), ("H100", "1"), ("24GB..", "1"), ("1..8", "?"), ("H100:2..", "?")]
+    {
+        let facts = given_by("t.yml", &format!("commands: [a]\nresources: {{gpu: '{gpu}'}}\n"));
+        assert!(facts.starts_with(&format!("gpus={expected} ")), "{gpu}: {facts}");
+    }
+}
+
+#[test]
 fn the_script_of_a_workflow_sets_variables() {
     let settings = |command: &str| {
         let script = format!(
