@@ -60,6 +60,8 @@ pub enum FileKind {
 pub struct ProgramCall<'a> {
     /// Its name and arguments.
     pub words: &'a [Field],
+    /// The name that it is told (`exec -a`), if it is not the first word.
+    pub name: Option<&'a Field>,
     /// The file and line of the command.
     pub place: (Rc<str>, usize),
     /// True if the program reads a script or a here-document from its standard input.

@@ -1,45 +1,21 @@
 //! What the words behind the name of a Python make it run (`python3 --help`), and what launchers of PyTorch make of
 //! theirs: they start the same interpreter again for each GPU.
 
-use model::ImagePath;
+use model::{ImagePath, is_among};
 use shell::{Field, ShellGap};
 
-use super::arguments::{OptionTable, Words};
+use super::arguments::Words;
 use super::call::{PythonFlags, PythonTarget};
-
-/// `torchrun`, `python -m torch.distributed.run` and `python -m torch.distributed.launch`.
-const TORCHRUN: OptionTable = OptionTable::Flags(
-    "--standalone -m --module --no-python --no_python --run-path --run_path -h --help --use-env --use_env \
-        --use-agent-store --no-use-agent-store",
-);
-
-/// `accelerate launch`.
-const ACCELERATE: OptionTable = OptionTable::Valued(
-    "--config_file --mixed_precision --num_processes --num_machines --num_cpu_threads_per_process \
-        --machine_rank --main_process_ip --main_process_port --gpu_ids --dynamo_backend --dynamo_mode \
-        --rdzv_backend --rdzv_conf --tee --role --log_dir --max_restarts --monitor_interval \
-        --deepspeed_config_file --zero_stage --offload_optimizer_device --offload_param_device \
-        --gradient_accumulation_steps --gradient_clipping --deepspeed_hostfile --deepspeed_multinode_launcher \
-        --zero3_init_flag --zero3_save_16bit_model --fsdp_sharding_strategy --fsdp_auto_wrap_policy \
-        --fsdp_offload_params --fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch --fsdp_state_dict_type \
-        --fsdp_use_orig_params --fsdp_version --fsdp_cpu_ram_efficient_loading --fsdp_sync_module_states \
-        --fsdp_activation_checkpointing --main_training_function --downcast_bf16 --num-processes --num-machines \
-        --machine-rank --main-process-ip --main-process-port --mixed-precision --config-file",
-);
-
-/// `deepspeed`.
-const DEEPSPEED: OptionTable = OptionTable::Valued(
-    "-H --hostfile -i --include -e --exclude --num_nodes --num_gpus --master_port --master_addr --launcher \
-        --launcher_args --min_elastic_nodes --max_elastic_nodes --node_rank --ssh_port --venv_script \
-        --bind_core_list --autotuning --elastic_training --save_pid --enable_each_rank_log",
-);
+use super::wrapper::Wrapper;
 
 /// What an interpreter is called with.
 #[derive(Debug, Default)]
-pub(super) struct PythonArguments {
+pub(super) struct PythonArguments<'w> {
     pub(super) flags: PythonFlags,
     /// What it runs; `None` if another program is started.
     pub(super) target: PythonTarget,
+    /// The words behind the target.
+    pub(super) rest: &'w [Field],
     /// The program that a launcher starts in place of Python.
     pub(super) program: Option<Vec<Field>>,
 }
@@ -54,14 +30,17 @@ fn script(directory: &Result<String, ShellGap>, path: &str) -> Result<PythonTarg
 }
 
 /// Reads the words behind the interpreter.
-pub(super) fn arguments(words: &[Field], directory: &Result<String, ShellGap>) -> Result<PythonArguments, ShellGap> {
+pub(super) fn arguments<'w>(
+    words: &'w [Field],
+    directory: &Result<String, ShellGap>,
+) -> Result<PythonArguments<'w>, ShellGap> {
     let mut words = Words::new(words);
     let mut flags = PythonFlags::default();
-    let done = |flags, target| Ok(PythonArguments { flags, target, program: None });
+    let done = |flags, target, rest| Ok(PythonArguments { flags, target, rest, program: None });
     while let Some(word) = words.next() {
         let word = word?;
         if word == "-" {
-            return done(flags, code(directory)?);
+            return done(flags, code(directory)?, words.rest());
         }
         if let Some(long) = word.strip_prefix("--") {
             if long == "check-hash-based-pycs" {
@@ -70,7 +49,7 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, ShellGap>) -
             continue;
         }
         let Some(letters) = word.strip_prefix('-') else {
-            return done(flags, script(directory, word)?);
+            return done(flags, script(directory, word)?, words.rest());
         };
         for (at, letter) in letters.char_indices() {
             let attached = letters.get(at + letter.len_utf8()..).unwrap_or_default();
@@ -80,12 +59,12 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, ShellGap>) -
                 's' => flags.no_user_site = true,
                 'S' => flags.no_site = true,
                 'P' => flags.safe_path = true,
-                'c' => return done(flags, command(attached, words.rest(), directory)?),
+                'c' => return done(flags, command(attached, words.rest(), directory)?, words.rest()),
                 'm' => {
                     let module =
                         if attached.is_empty() { words.next().transpose()?.unwrap_or_default() } else { attached };
                     directory.clone()?;
-                    return module_target(module, words.rest(), directory, flags);
+                    return done(flags, PythonTarget::Module(module.to_owned()), words.rest());
                 }
                 'W' | 'X' => {
                     if attached.is_empty() {
@@ -97,7 +76,7 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, ShellGap>) -
             }
         }
     }
-    done(flags, code(directory)?)
+    done(flags, code(directory)?, &[])
 }
 
 /// `-cCODE` and `-c CODE`.
@@ -115,67 +94,29 @@ fn code(directory: &Result<String, ShellGap>) -> Result<PythonTarget, ShellGap> 
     directory.clone().map(|_| PythonTarget::Code)
 }
 
-fn module_target(
-    module: &str,
-    words: &[Field],
-    directory: &Result<String, ShellGap>,
+/// What the workers of a launcher run.
+pub(super) fn worker<'w>(
+    words: &mut Words<'w>,
+    table: &Wrapper,
     flags: PythonFlags,
-) -> Result<PythonArguments, ShellGap> {
-    let launcher = match module {
-        "torch.distributed.run" | "torch.distributed.launch" | "torch.distributed.elastic.multiprocessing" => {
-            "torchrun"
-        }
-        "accelerate.commands.launch" => "accelerate-launch",
-        "deepspeed.launcher.runner" => "deepspeed",
-        _ => return Ok(PythonArguments { flags, target: PythonTarget::Module(module.to_owned()), program: None }),
-    };
-    launched(launcher, words, directory).unwrap_or_else(|| {
-        Ok(PythonArguments { flags, target: PythonTarget::Module(module.to_owned()), program: None })
-    })
-}
-
-/// What the workers of a launcher run; `None` for any other program. Workers do not inherit the options of the
-/// launcher's own interpreter.
-pub(super) fn launched(
-    name: &str,
-    words: &[Field],
     directory: &Result<String, ShellGap>,
-) -> Option<Result<PythonArguments, ShellGap>> {
-    let mut words = Words::new(words);
-    let table: &OptionTable = match name {
-        "torchrun" => &TORCHRUN,
-        "accelerate" if words.peek() == Some("launch") => {
-            words.next();
-            &ACCELERATE
-        }
-        "accelerate-launch" => &ACCELERATE,
-        "deepspeed" => &DEEPSPEED,
-        _ => return None,
-    };
-    Some(worker(&mut words, table, directory))
-}
-
-fn worker(
-    words: &mut Words<'_>,
-    table: &OptionTable,
-    directory: &Result<String, ShellGap>,
-) -> Result<PythonArguments, ShellGap> {
+) -> Result<PythonArguments<'w>, ShellGap> {
     let mut is_module = false;
     let mut is_program = false;
     while let Some(option) = words.option(table)? {
-        is_module |= matches!(option.name, "-m" | "--module");
-        is_program |= matches!(option.name, "--no-python" | "--no_python");
+        is_module |= is_among(&option.name, &table.module);
+        is_program |= is_among(&option.name, &table.program);
     }
+    let done = |target| PythonArguments { flags, target, ..PythonArguments::default() };
     if is_program {
-        return Ok(PythonArguments { program: Some(words.rest().to_vec()), ..PythonArguments::default() });
+        return Ok(PythonArguments { program: Some(words.rest().to_vec()), ..done(PythonTarget::default()) });
     }
-    let target = match words.next().transpose()? {
+    Ok(done(match words.next().transpose()? {
         None => code(directory)?,
         Some(module) if is_module => {
             directory.clone()?;
             PythonTarget::Module(module.to_owned())
         }
         Some(path) => script(directory, path)?,
-    };
-    Ok(PythonArguments { target, ..PythonArguments::default() })
+    }))
 }

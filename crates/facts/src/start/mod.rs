@@ -13,6 +13,7 @@ mod produce;
 mod runner;
 mod state;
 mod user;
+mod wrapper;
 
 #[cfg(test)]
 pub(super) use call::PythonFlags;
@@ -88,7 +89,7 @@ impl ImageStart {
             Some(Ok(command)) => &*command.from,
             _ => "the image's command",
         };
-        let start = Start { words: &fields, has_input: false, replaces: false, place: place.to_owned() };
+        let start = Start { words: &fields, has_input: false, replaces: false, place: place.to_owned(), name: None };
         let refused = config.and_then(|config| of_config(&runner, config, &initial.directory));
         let refused = refused.or_else(|| of_command(&runner, fields.first(), &shell));
         let outcome = match words.iter().map(String::len).find(|length| *length >= LONGEST_WORD) {

@@ -19,16 +19,17 @@ mod wrapped;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use model::{Gap, ImagePath, Platform, is_among};
+use model::{Gap, ImagePath, Platform};
 use rootfs::RootFs;
 use shell::{Evaluator, Field, ShellGap, ShellSource, ShellState, StartMark, Surroundings as _};
 
 use super::arguments::Words;
-use super::call::{PythonCall, PythonTarget};
-use super::interpreter::{PythonArguments, arguments, launched};
+use super::call::{PythonCall, PythonFlags, PythonTarget};
+use super::interpreter::{PythonArguments, arguments, worker};
 use super::is_idle;
 use super::state::ProcessState;
 use super::user::ContainerUser;
+use super::wrapper::{Starts, of_module, of_program};
 
 use fault::FaultKind;
 pub(in super::super) use fault::StartFault;
@@ -61,6 +62,16 @@ pub(super) struct Start<'w> {
     pub(super) replaces: bool,
     /// Where the command is written, for messages.
     pub(super) place: String,
+    /// The name that the program is told, if it is not the word by which it is called.
+    pub(super) name: Option<Field>,
+}
+
+impl<'w> Start<'w> {
+    /// Words of the command whose options are to be read.
+    fn options(&self, rest: &'w [Field]) -> Words<'w> {
+        let called = self.words.first().and_then(|word| word.as_deref().ok()).unwrap_or_default();
+        Words::of(format!("{}: {called}: ", self.place), rest)
+    }
 }
 
 /// A program that counts.
@@ -156,7 +167,8 @@ impl<'a> Runner<'a> {
                 Some(self.mark(Started::Program(path, Box::new(self.process(state)?))))
             });
         }
-        script::run(self, start, state, called, &path)
+        // The kernel names the interpreter of a script itself.
+        script::run(self, &Start { name: None, ..start.clone() }, state, called, &path)
     }
 
     /// Programs whose options are known by their names.
@@ -169,24 +181,25 @@ impl<'a> Runner<'a> {
         real: &ImagePath,
     ) -> Option<Outcome> {
         let rest = start.words.get(1..).unwrap_or_default();
-        if let Some(wrapper) = wrapped::find(base) {
-            return Some(wrapped::run(self, wrapper, start, state, rest));
+        let found = of_program(base, rest);
+        if let Some((table, rest)) = found.filter(|(table, _)| table.starts == Starts::Program) {
+            return Some(wrapped::run(self, table, start, state, rest));
+        }
+        if let Some((table, behind)) = found.filter(|(table, _)| table.starts == Starts::Own) {
+            return Some(match base {
+                "env" => env::env(self, table, start, state, rest),
+                "conda" | "mamba" | "micromamba" => conda::run(self, table, base, path, start, state),
+                "uv" | "poetry" | "pipenv" | "pdm" => project::run(self, table, base, start, state, behind),
+                _ => identity::change(self, table, base, start, state, rest),
+            });
         }
         Some(match base {
+            "sh" | "bash" | "dash" | "ash" | "rbash" if start.name.is_some() => {
+                Err(Self::gap(start, "a shell that is told another name may read its script in another way"))
+            }
             "sh" | "bash" | "dash" | "ash" | "rbash" => login::shell(self, start, state, real, rest),
             "busybox" if matches!(Words::new(rest).peek(), Some("sh" | "ash")) => {
                 login::shell(self, start, state, real, rest.get(1..).unwrap_or_default())
-            }
-            "env" => env::env(self, start, state, rest),
-            "nsys" => wrapped::nsys(self, start, state, rest),
-            "gosu" | "su-exec" | "setpriv" | "su" | "runuser" | "sudo" | "doas" | "s6-setuidgid" | "chpst" => {
-                identity::change(self, base, start, state, rest)
-            }
-            "conda" | "mamba" | "micromamba" if Words::new(rest).peek() == Some("run") => {
-                conda::run(self, base, path, start, state)
-            }
-            "uv" | "poetry" | "pipenv" | "pdm" if Words::new(rest).peek() == Some("run") => {
-                project::run(self, base, start, state, rest.get(1..).unwrap_or_default())
             }
             _ if path.parent().file_name() == b"shims" && is_python(base) => self.python(start, state, path, rest),
             _ => return None,
@@ -195,10 +208,15 @@ impl<'a> Runner<'a> {
 
     /// Starts the rest of a command in a state of its own.
     pub(super) fn rest(&mut self, start: &Start<'_>, state: &ShellState, words: &[Field]) -> Outcome {
+        self.rest_named(start, state, words, None)
+    }
+
+    /// Starts the rest of a command in a state of its own, under another name.
+    fn rest_named(&mut self, start: &Start<'_>, state: &ShellState, words: &[Field], name: Option<Field>) -> Outcome {
         if words.is_empty() {
             return Ok(None);
         }
-        self.start(&Start { words, ..start.clone() }, state)
+        self.start(&Start { words, name, ..start.clone() }, state)
     }
 
     /// A Python with its arguments.
@@ -212,22 +230,17 @@ impl<'a> Runner<'a> {
         if path.file_name().starts_with(b"python2") {
             return Ok(None);
         }
+        let own = self.renamed(start, state, path)?;
+        let path = own.as_ref().unwrap_or(path);
         let arguments = arguments(rest, &state.directory)?;
-        let (arguments, launcher) = match (self.launcher(rest, &arguments, state), arguments.target.clone()) {
-            (Some(launched), PythonTarget::Script(launcher)) => (launched?, Some(launcher)),
-            _ => (arguments, None),
-        };
+        if let PythonTarget::Script(script) = &arguments.target
+            && script.file_name() == b"supervisord"
+        {
+            return supervisor::run(self, start, state, rest);
+        }
+        let (arguments, launcher) = self.launched(start, arguments, state)?;
         if let Some(words) = &arguments.program {
             return self.rest(start, state, words);
-        }
-        if let PythonTarget::Script(script) = &arguments.target
-            && is_supervisor(script)
-        {
-            if script.file_name() == b"supervisord" {
-                return supervisor::run(self, start, state, rest);
-            }
-            let why = format!("{script} starts the programs that files of its own name");
-            return Err(Self::gap(start, &why));
         }
         let named = match &arguments.target {
             PythonTarget::Script(script) => script.as_bytes(),
@@ -245,21 +258,52 @@ impl<'a> Runner<'a> {
         Ok(Some(self.mark(Started::Python(Box::new(call)))))
     }
 
-    /// What the workers run if the script is a launcher of PyTorch, such as torchrun.
-    fn launcher(
+    /// The file from which a Python finds its environment that is told another name: the one to which the name leads, else
+    /// the one for which it was built (CPython, `Modules/getpath.py`).
+    fn renamed(&self, start: &Start<'_>, state: &ShellState, path: &ImagePath) -> Result<Option<ImagePath>, ShellGap> {
+        let (Some(name), Ok((real, _))) = (&start.name, self.rootfs.open(path)) else { return Ok(None) };
+        let unknown = || Self::gap(start, "Python is told another name, by which it finds its environment");
+        let Ok(name) = name else { return Err(unknown()) };
+        if let Some(named) = self.locate(name, state)? {
+            let is_same = self.rootfs.open(&named).is_ok_and(|(other, _)| other == real);
+            return if is_same { Ok(Some(named)) } else { Err(unknown()) };
+        }
+        let prefix = real.parent().parent();
+        let is_built_for =
+            matches!(prefix.as_bytes(), b"usr" | b"usr/local") || self.rootfs.is_directory(&prefix.join(b"conda-meta"));
+        if is_built_for && !name.contains('/') { Ok(Some(real)) } else { Err(unknown()) }
+    }
+
+    /// What runs if the target is a launcher such as torchrun, and the launcher's script.
+    fn launched<'w>(
         &self,
-        rest: &[Field],
-        arguments: &PythonArguments,
+        start: &Start<'_>,
+        arguments: PythonArguments<'w>,
         state: &ShellState,
-    ) -> Option<Result<PythonArguments, ShellGap>> {
-        let PythonTarget::Script(script) = &arguments.target else { return None };
-        let name = std::str::from_utf8(script.file_name()).ok()?;
-        let at = rest.iter().position(|word| word.as_deref().is_ok_and(|word| word.ends_with(name)))?;
-        let launched = launched(name, rest.get(at + 1..)?, &state.directory)?;
-        // A script of that name which is not the launcher would be the job's own.
-        let text = self.read(script)?.ok()?;
-        let is_launcher = ["torch.distributed", "accelerate", "deepspeed"].iter().any(|module| text.contains(module));
-        is_launcher.then_some(launched)
+    ) -> Result<(PythonArguments<'w>, Option<ImagePath>), ShellGap> {
+        let (name, found, script) = match &arguments.target {
+            PythonTarget::Script(script) => {
+                let name = String::from_utf8_lossy(script.file_name()).into_owned();
+                // A script of that name which is not the launcher would be the job's own.
+                let has =
+                    |package: &str| self.read(script).is_some_and(|text| text.is_ok_and(|text| text.contains(package)));
+                let found = of_program(&name, arguments.rest).filter(|(table, _)| has(&table.package));
+                (name, found, Some(script.clone()))
+            }
+            PythonTarget::Module(name) => (name.clone(), of_module(name, arguments.rest), None),
+            _ => return Ok((arguments, None)),
+        };
+        let Some((table, rest)) = found else { return Ok((arguments, None)) };
+        let why = match table.starts {
+            Starts::Python => {
+                let mut words = Words::of(format!("{}: {name}: ", start.place), rest);
+                let flags = if table.in_process { arguments.flags } else { PythonFlags::default() };
+                return Ok((worker(&mut words, table, flags, &state.directory)?, script));
+            }
+            Starts::Elsewhere => "starts its command on another machine or in a service",
+            Starts::Program | Starts::Files | Starts::Own => "starts the programs that files of its own name",
+        };
+        Err(Self::gap(start, &format!("{name} {why}")))
     }
 
     /// What a program inherits.
@@ -330,11 +374,4 @@ impl<'a> Runner<'a> {
         let is_empty = !folder.is_root() && self.rootfs.names(&folder).next().is_none();
         is_empty.then(|| ShellGap::new(format!("{folder} may be mounted")))
     }
-}
-
-/// True for a program of Python that starts others, in environments or from files of its own.
-fn is_supervisor(script: &ImagePath) -> bool {
-    const NAMES: &str = "supervisord circusd honcho hatch pdm pipx poetry pipenv nox tox invoke inv doit dvc snakemake \
-                         watchmedo mlflow";
-    std::str::from_utf8(script.file_name()).is_ok_and(|name| is_among(name, NAMES))
 }

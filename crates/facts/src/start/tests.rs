@@ -143,6 +143,108 @@ fn commands_lead_to_the_python_that_runs() {
     }
 }
 
+/// The call that a command of these words makes in an image with every program of the table.
+fn wrapped(command: &str) -> String {
+    let mut files = VENV.to_vec();
+    let programs = "usr/bin/nsys usr/bin/py-spy usr/bin/sudo usr/bin/runuser usr/bin/setpriv usr/bin/chpst usr/bin/taskset \
+        usr/bin/numactl usr/bin/nice usr/bin/flock usr/bin/srun usr/bin/strace";
+    files.extend(programs.split(' ').map(|path| (path, "elf")));
+    files.extend([
+        ("usr/bin/accelerate", "#!/usr/bin/python3\nfrom accelerate.commands.accelerate_cli import main\n"),
+        ("usr/bin/deepspeed", "#!/usr/bin/python3\nfrom deepspeed.launcher.runner import main\n"),
+        ("usr/local/bin/torchrun", "#!/usr/bin/python3\nfrom torch.distributed.run import main\n"),
+        ("usr/bin/coverage", "#!/usr/bin/python3\nfrom coverage.cmdline import main\n"),
+        ("usr/local/bin/ray", "#!/usr/bin/python3\nfrom ray.scripts.scripts import main\n"),
+        ("app/coverage", "#!/usr/bin/python3\nimport torch\n"),
+    ]);
+    let script = ["bash".to_owned(), "-c".to_owned(), command.to_owned()];
+    called(
+        &files,
+        &ImageConfig { command: script.to_vec(), ..config(&[("PATH", "/usr/local/bin:/usr/bin")], &[], &[]) },
+    )
+}
+
+#[test]
+fn options_of_wrappers_are_told_from_the_command() {
+    for command in [
+        "nice -5 python3 a.py",
+        "nice -n5 python3 a.py",
+        "taskset -ac 0-7 python3 a.py",
+        "numactl --preferred 0 -l -- python3 a.py",
+        "timeout --signal=KILL -vk5 5m python3 a.py",
+        "nsys profile --trace-fork-before-exec true -o x python3 a.py",
+        "py-spy record -o x -r 100 -s -- python3 a.py",
+        "mpirun --allow-run-as-root -np 8 --mca btl ^openib -x A=$B -bind-to none python3 a.py",
+        "srun -K1 -N2 --kill-on-bad-exit python3 a.py",
+        "sudo -HEu user python3 a.py",
+        "runuser --user=user -- python3 a.py",
+        "setpriv --reuid=1000 --clear-groups python3 a.py",
+        "chpst -u user -0 python3 a.py",
+        "torchrun --virtual-local-rank --nproc_per_node=$N a.py",
+        "accelerate launch --downcast_bf16 --fsdp_offload_params true a.py",
+        "deepspeed --elastic_training --num_gpus=8 a.py",
+        "coverage run --source=. a.py",
+        "python3 -m cProfile -o x a.py",
+    ] {
+        assert_eq!(wrapped(command), "/usr/bin/python3 /app/a.py", "{command}");
+    }
+}
+
+#[test]
+fn launchers_start_modules() {
+    for command in [
+        "torchrun --module pkg.mod",
+        "python3 -m torch.distributed.launch --use_env -m pkg.mod",
+        "accelerate launch --num_processes 8 --module pkg.mod",
+        "python3 -m accelerate.commands.accelerate_cli launch -m pkg.mod",
+        "deepspeed --module pkg.mod --deepspeed",
+        "python3 -m coverage run -m pkg.mod",
+        "python3 -m pdb -m pkg.mod",
+    ] {
+        assert_eq!(wrapped(command), "/usr/bin/python3 -m pkg.mod", "{command}");
+    }
+}
+
+#[test]
+fn an_option_that_the_table_lacks_makes_the_program_unknown() {
+    for (command, option) in [
+        ("nsys profile --frobnicate x python3 a.py", "nsys: the option --frobnicate"),
+        ("timeout -vz 5 python3 a.py", "timeout: the option -z"),
+        ("mpirun -np 8 -frobnicate x python3 a.py", "mpirun: the option -frobnicate"),
+        ("sudo -R / python3 a.py", "sudo: the option -R"),
+        ("accelerate launch --new_size 8 a.py", "accelerate: the option --new_size"),
+        ("python3 -m torch.distributed.run --new=1 a.py", "torch.distributed.run: the option --new=1"),
+        ("torchrun --new=$(hostname) a.py", "torchrun: the option --new="),
+    ] {
+        assert_eq!(wrapped(command), format!("unknown: the image's command, line 1: {option} is not known"));
+    }
+    let why = wrapped("flock /x -c 'python3 a.py'");
+    assert_eq!(why, "unknown: the image's command, line 1: an option follows an operand");
+    let why = wrapped("ray job submit -- python3 a.py");
+    assert!(why.ends_with("ray starts its command on another machine or in a service"), "{why}");
+    // A file of the job with the name of a launcher.
+    assert_eq!(wrapped("./coverage run a.py"), "/usr/bin/python3 /app/coverage");
+}
+
+#[test]
+fn a_python_that_is_told_another_name_has_the_environment_of_that_name() {
+    for (command, expected) in [
+        ("exec -a trainer python3 a.py", "/usr/bin/python3.11 /app/a.py"),
+        ("exec -catrainer python3 a.py", "/usr/bin/python3.11 /app/a.py"),
+        ("exec -l python3 a.py", "/usr/bin/python3.11 /app/a.py"),
+        ("exec env -a trainer python3 a.py", "/usr/bin/python3.11 /app/a.py"),
+        ("exec -a trainer /opt/venv/bin/python a.py", "/usr/bin/python3.11 /app/a.py"),
+        ("PATH=/opt/venv/bin exec -a python /usr/bin/python3 a.py", "/opt/venv/bin/python /app/a.py"),
+        ("exec -a x /opt/venv/bin/torchrun a.py", "/opt/venv/bin/python /app/a.py"),
+    ] {
+        assert_eq!(wrapped(command), expected, "{command}");
+    }
+    for command in ["exec -a a/b python3 a.py", "exec -a $(hostname) python3 a.py", "exec -a sh bash a.sh"] {
+        let why = wrapped(command);
+        assert!(why.starts_with("unknown: ") && why.contains("told another name"), "{command}: {why}");
+    }
+}
+
 #[test]
 fn supervisord_starts_the_programs_of_its_configuration() {
     let of = |conf: &str, words: &[&str]| {
@@ -643,7 +745,7 @@ fn a_job_may_set_what_its_command_expands() {
     assert_eq!(called(&["python3", "a.py"]), "/usr/bin/python3 /w/a.py");
     assert_eq!(called(&["bash", "-c", "cd /fsx/job && exec python3 a.py"]), "/usr/bin/python3 /fsx/job/a.py");
     assert_eq!(
-        called(&["bash", "-c", "cd /app; torchrun --nnodes $N --x=${SLURM_Y} a.py"]),
+        called(&["bash", "-c", "cd /app; torchrun --nnodes $N --rdzv-id=${SLURM_Y} a.py"]),
         "/opt/venv/bin/python /app/a.py"
     );
     assert_eq!(

@@ -53,9 +53,17 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let mut words = words;
         while let [Ok(name), Ok(next), ..] = fields
             && matches!(name.as_str(), "command" | "builtin")
-            && !next.starts_with('-')
+            && (!next.starts_with('-') || next == "--")
         {
-            (fields, words) = (fields.get(1..).unwrap_or_default(), words.get(1..).unwrap_or_default());
+            let count = if next == "--" { 2 } else { 1 };
+            (fields, words) = (fields.get(count..).unwrap_or_default(), words.get(count..).unwrap_or_default());
+        }
+        if let [Ok(name), Ok(option), _, ..] = fields
+            && name == "command"
+            && option == "-p"
+        {
+            state.started = Err(self.gap(line, "command -p looks for programs in folders of its own"));
+            return Flow::Next;
         }
         let Some(first) = fields.first() else {
             // Every word expands to nothing.
@@ -109,7 +117,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             };
         }
         let Ok(name) = first else {
-            return self.program(state, fields, false, has_input, line);
+            return self.program(state, fields, None, false, has_input, line);
         };
         if name == "exec" {
             return self.exec(state, arguments, has_input, line);
@@ -126,41 +134,45 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let call = BuiltinCall { name, words, fields: arguments, line };
         match self.builtin(state, &call) {
             Some(flow) => flow,
-            None => self.program(state, fields, false, has_input, line),
+            None => self.program(state, fields, None, false, has_input, line),
         }
     }
 
     pub(super) fn exec(&mut self, state: &mut ShellState, mut fields: &[Field], has_input: bool, line: usize) -> Flow {
-        let mut is_renamed = false;
+        let mut name = None;
+        let mut is_login = false;
         while let [Ok(option), rest @ ..] = fields
             && option.starts_with('-')
         {
-            let has_value = option.ends_with('a');
-            is_renamed |= has_value;
-            fields = if has_value { rest.get(1..).unwrap_or_default() } else { rest };
-            if option.contains('c') {
-                state.variables.values_mut().for_each(|variable| variable.is_exported = false);
-            }
+            fields = rest;
             if option == "--" {
                 break;
+            }
+            let (letters, attached) = option.split_once('a').unwrap_or((option, ""));
+            if option.contains('a') {
+                name = if attached.is_empty() { rest.first().cloned() } else { Some(Ok(attached.to_owned())) };
+                fields = rest.get(usize::from(attached.is_empty())..).unwrap_or_default();
+            }
+            is_login |= letters.contains('l');
+            if letters.contains('c') {
+                state.variables.values_mut().for_each(|variable| variable.is_exported = false);
             }
         }
         if fields.is_empty() {
             state.status = Some(0);
             return Flow::Next;
         }
-        let flow = self.program(state, fields, true, has_input, line);
-        if is_renamed && self.captured == 0 {
-            let why = "exec -a gives a program another name, and Python finds its environment by its name";
-            state.started = Err(self.gap(line, why));
+        if is_login {
+            name = name.or_else(|| fields.first().cloned()).map(|name| name.map(|name| format!("-{name}")));
         }
-        flow
+        self.program(state, fields, name.as_ref(), true, has_input, line)
     }
 
     pub(super) fn program(
         &mut self,
         state: &mut ShellState,
         fields: &[Field],
+        called: Option<&Field>,
         replaces: bool,
         has_input: bool,
         line: usize,
@@ -172,7 +184,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             self.captured_program(state, name, fields, line);
         } else {
             self.spend_on(state);
-            let call = ProgramCall { words: fields, place: self.place(line), has_input, replaces };
+            let call = ProgramCall { words: fields, name: called, place: self.place(line), has_input, replaces };
             match self.surroundings.run(&call, state) {
                 Ok(None) => {}
                 Ok(Some(mark)) => {

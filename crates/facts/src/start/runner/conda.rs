@@ -4,34 +4,30 @@
 use model::ImagePath;
 use shell::{Field, ShellGap, ShellKind, ShellSource, ShellState};
 
-use super::super::arguments::{OptionTable, Words, known};
+use super::super::arguments::{assignment, known};
+use super::super::wrapper::Wrapper;
 use super::{Outcome, Runner, SETTLE, Start};
-
-/// `conda run`, `mamba run` and `micromamba run`.
-const CONDA_RUN: OptionTable =
-    OptionTable::Valued("-n --name -p --prefix --cwd -r --root-prefix -e --env -a --attach --rc-file");
 
 /// `conda run [OPTIONS] COMMAND`.
 pub(super) fn run(
     runner: &mut Runner<'_>,
+    table: &Wrapper,
     tool: &str,
     program: &ImagePath,
     start: &Start<'_>,
     state: &ShellState,
 ) -> Outcome {
-    let mut words = Words::new(start.words.get(2..).unwrap_or_default());
+    let mut words = start.options(start.words.get(2..).unwrap_or_default());
     let mut name = None;
     let mut child = state.child(ShellKind::Bash, tool);
-    while let Some(option) = words.option(&CONDA_RUN)? {
-        match option.name {
+    while let Some(option) = words.option(table)? {
+        match &*option.name {
             "-n" | "--name" | "-p" | "--prefix" => name = known(option.value)?,
             "--cwd" => child.directory = known(option.value)?.map_or_else(|| child.directory.clone(), Ok),
             "-r" | "--root-prefix" => child.export("MAMBA_ROOT_PREFIX", Ok(known(option.value)?.unwrap_or_default())),
             "-e" | "--env" => {
-                if let Some(given) = known(option.value)?
-                    && let Some((name, value)) = given.split_once('=')
-                {
-                    child.export(name, Ok(value.to_owned()));
+                if let Some((name, value)) = option.value.as_ref().and_then(assignment) {
+                    child.export(name, value);
                 }
             }
             _ => {}

@@ -2,14 +2,21 @@
 
 use shell::{Field, ShellKind, ShellState};
 
-use super::super::arguments::{OptionTable, Words, known};
+use super::super::arguments::{assignment, known};
+use super::super::wrapper::Wrapper;
 use super::{Outcome, Runner, Start};
 
 /// Follows `env`.
-pub(super) fn env(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, rest: &[Field]) -> Outcome {
-    const OPTIONS: OptionTable = OptionTable::Valued("-u --unset -C --chdir -S --split-string");
+pub(super) fn env(
+    runner: &mut Runner<'_>,
+    table: &Wrapper,
+    start: &Start<'_>,
+    state: &ShellState,
+    rest: &[Field],
+) -> Outcome {
     let mut child = state.child(ShellKind::Posix, "");
-    let mut words = Words::new(rest);
+    let mut words = start.options(rest);
+    let mut name = None;
     loop {
         if words.peek() == Some("-") {
             words.next();
@@ -30,46 +37,44 @@ pub(super) fn env(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState
                 child.gap = None;
             }
             let text = if after.is_empty() { words.next().transpose()?.unwrap_or_default() } else { after };
-            return env_string(runner, start, &child, text, words.rest());
+            return env_string(runner, table, start, &child, text, words.rest());
         }
-        let Some(option) = words.option(&OPTIONS)? else { break };
+        let Some(option) = words.option(table)? else { break };
         let value = known(option.value)?.unwrap_or_default();
-        match option.name {
+        match &*option.name {
             "-i" | "--ignore-environment" => {
                 child.variables.clear();
                 child.gap = None;
             }
             "-u" | "--unset" => child.unset(&value),
             "-C" | "--chdir" => child.enter(&value),
-            "--split-string" => return env_string(runner, start, &child, &value, words.rest()),
+            "--split-string" => return env_string(runner, table, start, &child, &value, words.rest()),
+            "-a" | "--argv0" => name = Some(Ok(value)),
             _ => {}
         }
     }
-    env_assignments(runner, start, &mut child, words.rest())
-}
-
-fn env_assignments(runner: &mut Runner<'_>, start: &Start<'_>, child: &mut ShellState, mut rest: &[Field]) -> Outcome {
-    while let Some((first, after)) = rest.split_first() {
-        match first {
-            Ok(text) => match text.split_once('=') {
-                Some((name, value)) => child.export(name, Ok(value.to_owned())),
-                None => break,
-            },
-            Err(unknown) => match unknown.prefix.split_once('=') {
-                Some((name, _)) => child.export(name, Err(unknown.gap.clone())),
-                None => return Err(unknown.gap.clone()),
-            },
-        }
+    let mut rest = words.rest();
+    while let Some((first, after)) = rest.split_first()
+        && let Some((name, value)) = assignment(first)
+    {
+        child.export(name, value);
         rest = after;
     }
-    runner.rest(start, child, rest)
+    runner.rest_named(start, &child, rest, name)
 }
 
 /// `env -S STRING`: quotes and blanks as in a shell.
-fn env_string(runner: &mut Runner<'_>, start: &Start<'_>, child: &ShellState, text: &str, rest: &[Field]) -> Outcome {
+fn env_string(
+    runner: &mut Runner<'_>,
+    table: &Wrapper,
+    start: &Start<'_>,
+    child: &ShellState,
+    text: &str,
+    rest: &[Field],
+) -> Outcome {
     let words = shell::commands(text, 1).flat_map(|command| command.words);
     let words: Option<Vec<Field>> = words.map(|word| word.plain().map(Ok)).collect();
     let Some(words) = words else { return Err(Runner::gap(start, "env -S expands a variable")) };
     let words: Vec<Field> = words.into_iter().chain(rest.iter().cloned()).collect();
-    env(runner, start, child, &words)
+    env(runner, table, start, child, &words)
 }

@@ -3,54 +3,46 @@
 use model::{Gap, ImagePath};
 use shell::{Field, ShellGap, ShellKind, ShellState};
 
-use super::super::arguments::{OptionTable, Words, known};
+use super::super::arguments::{Words, assignment, known};
 use super::super::gap::in_shell;
 use super::super::user::ContainerUser;
+use super::super::wrapper::Wrapper;
 use super::{Outcome, Runner, SETTLE, Start, StartFault, Started};
 
 /// `PATH` of a login without a configuration (shadow, `login.defs`).
 const LOGIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
 const LOGIN_PATH_ROOT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-const SETPRIV: OptionTable = OptionTable::Valued(
-    "--reuid --regid --groups --ruid --euid --rgid --egid --inh-caps --ambient-caps --bounding-set --securebits \
-    --pdeathsig --selinux-label --apparmor-profile",
-);
-const SU: OptionTable = OptionTable::Valued("-c --command -s --shell -g --group -G --supp-group -w -u --user");
-const SUDO: OptionTable = OptionTable::Valued("-u --user -g --group -C -D --chdir -h -p -r -t -T -U -R");
-
 /// Follows a program that changes the user.
 pub(super) fn change(
     runner: &mut Runner<'_>,
+    table: &Wrapper,
     name: &str,
     start: &Start<'_>,
     state: &ShellState,
     rest: &[Field],
 ) -> Outcome {
-    let mut words = Words::new(rest);
+    let mut words = start.options(rest);
     match name {
-        "setpriv" => setpriv(runner, start, state, &mut words),
-        "su" => su(runner, start, state, &mut words),
-        "runuser" => {
-            let is_direct = words.rest().iter().any(|word| matches!(word.as_deref(), Ok("-u" | "--user")));
-            if !is_direct {
-                return su(runner, start, state, &mut words);
-            }
-            let mut user = String::new();
-            while let Some(option) = words.option(&SU)? {
-                if matches!(option.name, "-u" | "--user") {
-                    user = known(option.value)?.unwrap_or_default();
+        "setpriv" => setpriv(runner, table, start, state, &mut words),
+        "su" | "runuser" => su(runner, table, start, state, &mut words),
+        "sudo" | "doas" => sudo(runner, table, name, start, state, &mut words),
+        _ => {
+            // chpst names the user by an option; gosu, su-exec and s6-setuidgid before the command.
+            let mut user = None;
+            while let Some(option) = words.option(table)? {
+                if option.name == "-u" {
+                    user = known(option.value)?;
                 }
             }
-            let child = state.child(ShellKind::Posix, "");
-            as_user(runner, start, state, &user, |runner| runner.rest(start, &child, words.rest()))
-        }
-        "sudo" | "doas" => sudo(runner, name, start, state, &mut words),
-        _ => {
-            // gosu, su-exec and s6-setuidgid: the user, then the command.
-            words.skip_options(&OptionTable::Valued("-u -U"))?;
-            let user = words.next().transpose()?.unwrap_or_default().to_owned();
             let mut child = state.child(ShellKind::Posix, "");
+            if name == "chpst" && user.is_none() {
+                return runner.rest(start, &child, words.rest());
+            }
+            let user = match user {
+                Some(user) => user,
+                None => words.next().transpose()?.unwrap_or_default().to_owned(),
+            };
             as_user(runner, start, state, &user, |runner| {
                 if matches!(name, "gosu" | "su-exec") {
                     child.export("HOME", home(runner));
@@ -88,12 +80,18 @@ fn home(runner: &Runner<'_>) -> Result<String, ShellGap> {
     runner.user.clone().map(|user| user.home().to_string()).map_err(in_shell)
 }
 
-fn setpriv(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+fn setpriv(
+    runner: &mut Runner<'_>,
+    table: &Wrapper,
+    start: &Start<'_>,
+    state: &ShellState,
+    words: &mut Words<'_>,
+) -> Outcome {
     let mut user = None;
     let mut child = state.child(ShellKind::Posix, "");
     let mut resets = false;
-    while let Some(option) = words.option(&SETPRIV)? {
-        match option.name {
+    while let Some(option) = words.option(table)? {
+        match &*option.name {
             "--reuid" | "--ruid" => user = known(option.value)?,
             "--reset-env" => resets = true,
             _ => {}
@@ -117,11 +115,18 @@ fn reset(runner: &Runner<'_>, child: &mut ShellState) {
     child.export("PATH", Ok(if is_root { LOGIN_PATH_ROOT } else { LOGIN_PATH }.to_owned()));
 }
 
-/// `su [OPTIONS] [-] [USER [ARGUMENTS]]`, whose options may follow the user.
-fn su(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+/// `su [OPTIONS] [-] [USER [ARGUMENTS]]`, whose options may follow the user, and `runuser -u USER COMMAND`.
+fn su(
+    runner: &mut Runner<'_>,
+    table: &Wrapper,
+    start: &Start<'_>,
+    state: &ShellState,
+    words: &mut Words<'_>,
+) -> Outcome {
     let mut command = None;
     let mut shell = None;
     let mut user = None;
+    let mut direct = None;
     let mut is_login = false;
     let mut keeps = false;
     let mut arguments: Vec<Field> = Vec::new();
@@ -129,18 +134,18 @@ fn su(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mu
         if words.peek() == Some("-") {
             words.next();
             is_login = true;
-        } else if let Some(option) = words.option(&SU)? {
-            match option.name {
-                "-c" | "--command" => command = option.value,
+        } else if let Some(option) = words.option(table)? {
+            match &*option.name {
+                "-u" | "--user" => direct = known(option.value)?,
+                "-c" | "--command" | "--session-command" => command = option.value,
                 "-s" | "--shell" => shell = known(option.value)?,
                 "-l" | "--login" => is_login = true,
                 "-m" | "-p" | "--preserve-environment" => keeps = true,
-                "-lc" => {
-                    is_login = true;
-                    command = words.next().map(|word| word.map(str::to_owned)).transpose()?.map(Ok);
-                }
                 _ => {}
             }
+        } else if let Some(user) = &direct {
+            let child = state.child(ShellKind::Posix, "");
+            return as_user(runner, start, state, user, |runner| runner.rest(start, &child, words.rest()));
         } else if user.is_none() {
             user = words.next().transpose()?.map(str::to_owned);
         } else {
@@ -180,46 +185,48 @@ fn login_shell(runner: &Runner<'_>, user: &str) -> String {
     shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".to_owned())
 }
 
-fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
+fn sudo(
+    runner: &mut Runner<'_>,
+    table: &Wrapper,
+    name: &str,
+    start: &Start<'_>,
+    state: &ShellState,
+    words: &mut Words<'_>,
+) -> Outcome {
     let mut user = "root".to_owned();
     let mut keeps = false;
-    let mut is_login = false;
+    let mut kept = String::new();
     let mut child = state.child(ShellKind::Posix, "");
-    while let Some(option) = words.option(&SUDO)? {
-        match option.name {
+    while let Some(option) = words.option(table)? {
+        match &*option.name {
             "-u" | "--user" => user = known(option.value)?.unwrap_or_default(),
-            "-E" | "--preserve-env" => keeps = true,
+            "-E" | "--preserve-env" => match known(option.value)? {
+                Some(names) => kept = kept + "," + &names,
+                None => keeps = true,
+            },
+            "-i" | "--login" => return Err(Runner::gap(start, "sudo -i starts a login shell")),
             "-D" | "--chdir" => {
                 if let Some(folder) = known(option.value)? {
                     child.enter(&folder);
                 }
             }
-            option if !option.starts_with("--") => {
-                keeps |= option.contains('E');
-                is_login |= option.contains('i');
-            }
             _ => {}
         }
     }
     as_user(runner, start, state, &user, |runner| {
-        if is_login {
-            return Err(Runner::gap(start, "sudo -i starts a login shell"));
-        }
         if !keeps {
-            child.variables.clear();
+            child.variables.retain(|name, _| kept.split(',').any(|kept| kept == name));
             child.gap = None;
-        }
-        if !keeps {
             child.export("HOME", home(runner));
         }
         if name == "sudo" {
             child.export("PATH", secure_path(runner, state));
         }
         let mut rest = words.rest();
-        while let Some((Ok(word), after)) = rest.split_first()
-            && let Some((name, value)) = word.split_once('=')
+        while let Some((word, after)) = rest.split_first()
+            && let Some((name, value)) = assignment(word)
         {
-            child.export(name, Ok(value.to_owned()));
+            child.export(name, value);
             rest = after;
         }
         runner.rest(start, &child, rest)

@@ -3,34 +3,28 @@
 use model::{Found, ImagePath};
 use shell::{Field, ShellGap, ShellKind, ShellState};
 
-use super::super::arguments::{OptionTable, Words, known};
+use super::super::arguments::known;
+use super::super::wrapper::Wrapper;
 use super::{Outcome, Runner, SETTLE, Start};
-
-/// `uv run`.
-const UV_RUN: OptionTable = OptionTable::Valued(
-    "-p --python --with --with-requirements --with-editable --extra --group --no-group --only-group --package \
-        --directory --project --env-file --index --index-url --extra-index-url --find-links -f --config-file \
-        --cache-dir --no-extra --index-strategy --link-mode -C --config-setting --refresh-package --color",
-);
 
 /// `uv run`, `poetry run`, `pdm run` and `pipenv run`.
 pub(super) fn run(
     runner: &mut Runner<'_>,
+    table: &Wrapper,
     tool: &str,
     start: &Start<'_>,
     state: &ShellState,
     rest: &[Field],
 ) -> Outcome {
-    let mut words = Words::new(rest);
+    let mut words = start.options(rest);
     let mut child = state.child(ShellKind::Posix, "");
     let mut is_module = false;
     let mut is_outside = false;
     let mut syncs = tool == "uv" && !state.text("UV_NO_SYNC").is_ok_and(|value| !value.is_empty());
     let mut other = None;
     let mut place = String::new();
-    let none = OptionTable::Valued("");
-    while let Some(option) = words.option(if tool == "uv" { &UV_RUN } else { &none })? {
-        match option.name {
+    while let Some(option) = words.option(table)? {
+        match &*option.name {
             "-m" | "--module" => is_module = true,
             "--no-project" => is_outside = true,
             "--no-sync" => syncs = false,
@@ -43,12 +37,14 @@ pub(super) fn run(
             "-p"
             | "--python"
             | "--isolated"
+            | "-w"
             | "--with"
             | "--with-requirements"
             | "--with-editable"
             | "--env-file"
             | "-s"
-            | "--script" => other = Some(option.name.to_owned()),
+            | "--script"
+            | "--gui-script" => other = Some(option.name.clone()),
             _ => {}
         }
     }

@@ -150,7 +150,8 @@ impl Surroundings for Runner<'_> {
         {
             return Ok(None);
         }
-        let start = Start { words: call.words, has_input: call.has_input, replaces: call.replaces, place };
+        let name = call.name.cloned();
+        let start = Start { words: call.words, has_input: call.has_input, replaces: call.replaces, place, name };
         self.start(&start, state)
     }
 }
