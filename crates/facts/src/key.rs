@@ -367,7 +367,8 @@ keys! {
     RDMA_LIBRARIES "rdma.libraries" Vec<LibraryFile>, "Other libraries for fast networks: path, soname, owner";
     RDMA_FORBIDDEN "rdma.forbidden" Vec<String>, "Settings that keep NCCL from using RDMA";
     RDMA_RUNTIME_NEEDS "rdma.runtime_needs" Vec<String>, "What RDMA needs from the container's start, because no image can provide it";
-    RDMA_DANGLING_DRIVERS "rdma.dangling_drivers" Vec<String>, "Providers that /etc/libibverbs.d names and whose library is missing";
+    RDMA_CONFIG "rdma.config" ImagePath, "Folder whose files name the providers that libibverbs loads";
+    RDMA_DANGLING_DRIVERS "rdma.dangling_drivers" Vec<String>, "Providers that rdma.config names and whose library is missing";
     HOST_NAME "host.name" String, "Name of the host that the image is judged for, as described; all host facts are absent without a host";
     HOST_DRIVER "host.driver" Version, "Version of the host's NVIDIA driver";
     HOST_CUDA "host.cuda" Version, "CUDA release that the host's driver supports";

@@ -34,6 +34,8 @@ pub struct ElfInfo {
     pub default_directories: Vec<String>,
     /// Pattern of the paths of its providers, with `%s` for their names, if the file is libibverbs.
     pub provider_pattern: Option<String>,
+    /// Folder whose files name its providers, if the file is libibverbs.
+    pub provider_config: Option<String>,
     /// Symbol versions that the file requires (`.gnu.version_r`).
     pub version_needs: Vec<VersionNeed>,
     /// Symbol versions that the file defines (`.gnu.version_d`), without the base version.
@@ -63,6 +65,7 @@ impl ElfInfo {
             no_default_libraries: false,
             default_directories: Vec::new(),
             provider_pattern: None,
+            provider_config: None,
             version_needs: Vec::new(),
             version_gives: Vec::new(),
             symbols: Ok(Vec::new()),

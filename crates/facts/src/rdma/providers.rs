@@ -6,16 +6,19 @@ use rootfs::loader::elf;
 use super::super::{Context, Facts, key, pattern, text};
 
 pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
-pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
+pattern!(DRIVER, r"(?m)^[ \t]*driver[ \t]+([^\s]+)");
 
 /// A driver name, and the file that names it.
 type Named = (String, Site);
 
 /// The places where a libibverbs looks for providers.
+#[derive(Clone)]
 struct ProviderSearch {
     verbs: ImagePath,
     /// The directory that is compiled into libibverbs, or the usual one next to it.
     folder: ImagePath,
+    /// The directory whose files name the providers: the one that is compiled into libibverbs, or the usual one.
+    config: ImagePath,
     /// Version of the private interface in the names of files, if known.
     abi: Option<String>,
 }
@@ -29,63 +32,60 @@ struct ProviderCandidate {
     other_abi: Option<String>,
 }
 
+/// A provider that is named, and what libibverbs makes of it.
+#[derive(Clone)]
+struct NamedProvider {
+    named: Named,
+    has_library: bool,
+    fault: Result<Option<String>, Gap>,
+}
+
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
-    let named = drivers(context);
-    let both = verbs.clone().and_then(|verbs, _| match &named {
-        Ok(named) => {
-            let search = ProviderSearch::new(context, verbs, abi);
-            let found = named.iter().map(|(name, site)| Ok((name, site, search.find(context, name)?)));
-            found.collect::<Result<Vec<_>, Gap>>().map_or_else(Fact::Unknown, |found| Fact::seen((search, found), []))
-        }
-        Err(gap) => Fact::Unknown(gap.clone()),
+    let search = verbs.clone().map(|verbs| ProviderSearch::new(context, verbs, abi));
+    facts.insert(key::RDMA_CONFIG, search.clone().map(|search| search.config));
+    let caller = facts.get(key::NCCL_LOADED_PATH).value();
+    let found = search.and_then(|search, _| {
+        let judged = |named: Named| -> Result<NamedProvider, Gap> {
+            let candidate = search.find(context, &named.0)?;
+            let fault = candidate.as_ref().map_or(Ok(None), |found| search.fault(context, found, caller));
+            Ok(NamedProvider { named, has_library: candidate.is_some(), fault })
+        };
+        let found = drivers(context, &search.config).and_then(|named| named.into_iter().map(judged).collect());
+        found.map_or_else(Fact::Unknown, |found: Vec<_>| Fact::seen(found, []))
     });
-    let list = |keep: &dyn Fn(Option<&ProviderCandidate>) -> bool| match &both {
-        Fact::Seen { value: (_, found), .. } => {
-            let kept = found.iter().filter(|(_, _, candidate)| keep(candidate.as_ref()));
-            let (names, at): (Vec<String>, Vec<Site>) =
-                kept.map(|(name, site, _)| ((*name).clone(), (*site).clone())).unzip();
-            if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
-        }
-        Fact::Absent => Fact::Absent,
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    let list = |of: &dyn Fn(&NamedProvider) -> Option<String>| {
+        found.clone().and_then(|found, _| {
+            let listed = found.iter().filter_map(|provider| Some((of(provider)?, provider.named.1.clone())));
+            let (value, at): (Vec<String>, Vec<Site>) = listed.unzip();
+            if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
+        })
     };
-    let fits = |candidate: Option<&ProviderCandidate>| candidate.is_some_and(|found| found.other_abi.is_none());
-    facts.insert(key::RDMA_PROVIDERS, list(&fits));
-    facts.insert(key::RDMA_DANGLING_DRIVERS, list(&|candidate| candidate.is_none()));
-    let broken = match &both {
-        Fact::Seen { value: (search, found), .. } => {
-            let caller = facts.get(key::NCCL_LOADED_PATH).value();
-            let broken = found.iter().filter_map(|(_, site, candidate)| {
-                let why = search.fault(context, candidate.as_ref()?, caller).transpose()?;
-                Some(why.map(|why| (why, (*site).clone())))
-            });
-            match broken.collect::<Result<Vec<_>, Gap>>() {
-                Ok(broken) if broken.is_empty() => Fact::Absent,
-                Ok(broken) => {
-                    let (value, at) = broken.into_iter().unzip();
-                    Fact::Seen { value, at }
-                }
-                Err(gap) => Fact::Unknown(gap),
-            }
-        }
-        Fact::Absent => Fact::Absent,
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-    };
+    let name = |provider: &NamedProvider| provider.named.0.clone();
+    let fits = |provider: &NamedProvider| provider.has_library && !matches!(provider.fault, Ok(Some(_)));
+    let providers = list(&|provider| fits(provider).then(|| name(provider)));
+    let dangling = list(&|provider| (!provider.has_library).then(|| name(provider)));
+    let gap = found.value().into_iter().flatten().find_map(|provider| provider.fault.as_ref().err().cloned());
+    let broken = gap.map_or_else(|| list(&|provider| provider.fault.clone().ok()?), Fact::Unknown);
+    facts.insert(key::RDMA_PROVIDERS, providers);
+    facts.insert(key::RDMA_DANGLING_DRIVERS, dangling);
     facts.insert(key::RDMA_BROKEN_PROVIDERS, broken);
 }
 
 impl ProviderSearch {
     fn new(context: &Context<'_>, verbs: ImagePath, abi: Option<String>) -> Self {
         let opened = context.rootfs.open(&verbs).ok();
-        let pattern = opened.and_then(|(_, file)| elf(&file)?.provider_pattern.clone());
-        let Some(pattern) = pattern.map(|pattern| ImagePath::from(pattern.as_str())) else {
+        let info = opened.as_ref().and_then(|(_, file)| elf(file));
+        let config = info.and_then(|info| info.provider_config.as_deref()).unwrap_or("/etc/libibverbs.d");
+        let config = ImagePath::from(config);
+        let pattern = info.and_then(|info| info.provider_pattern.as_deref()).map(ImagePath::from);
+        let Some(pattern) = pattern else {
             let folder = verbs.parent().join(b"libibverbs");
-            return Self { verbs, folder, abi };
+            return Self { verbs, folder, config, abi };
         };
         let own = PROVIDER.captures(pattern.file_name()).and_then(|captures| captures.get(2));
         let own = own.map(|abi| String::from_utf8_lossy(abi.as_bytes()).into_owned());
-        Self { verbs, folder: pattern.parent(), abi: own.or(abi) }
+        Self { verbs, folder: pattern.parent(), config, abi: own.or(abi) }
     }
 
     /// The library of a driver: by its own path if the driver is one, else in the compiled directory, else by the
@@ -167,11 +167,10 @@ fn any(context: &Context<'_>, folder: &ImagePath, stem: &str, wanted: Option<&St
     })
 }
 
-/// The providers that `/etc/libibverbs.d` names, sorted.
-fn drivers(context: &Context<'_>) -> Result<Vec<Named>, Gap> {
-    let folder = ImagePath::from("etc/libibverbs.d");
+/// The providers that the files of a directory name, sorted.
+fn drivers(context: &Context<'_>, folder: &ImagePath) -> Result<Vec<Named>, Gap> {
     let mut named = Vec::new();
-    for name in context.rootfs.names(&folder).filter(|name| name.ends_with(b".driver")) {
+    for name in context.rootfs.names(folder).filter(|name| context.rootfs.open(&folder.join(name)).is_ok()) {
         match text(context.rootfs, &folder.join(name)) {
             Fact::Seen { value, at } => named.extend(DRIVER.captures_iter(value).flat_map(|captures| {
                 let driver = String::from_utf8_lossy(&captures[1]).into_owned();

@@ -47,6 +47,40 @@ fn providers_are_judged_without_a_process_that_opens_libibverbs() {
 }
 
 #[test]
+fn libibverbs_reads_the_configuration_that_it_was_built_for() {
+    let of = |config: Option<&str>, driver: &str, provider: &str| {
+        let mut verbs = ElfInfo { soname: Some("libibverbs.so.1".to_owned()), ..ElfInfo::bare(64, Endian::Little, 62) };
+        verbs.provider_config = config.map(ToOwned::to_owned);
+        verbs.provider_pattern = Some(format!("/{PROVIDERS}/lib%s-rdmav34.so"));
+        let provider = format!("{PROVIDERS}/{provider}");
+        let files = [
+            (VERBS, Found::Elf(Box::new(verbs))),
+            (&*provider, Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62)))),
+            (driver, Found::Text(b"# ConnectX\n driver mlx5\n".as_slice().into())),
+        ];
+        let facts = collect(&rootfs(files.map(|(path, found)| (file(path), vec![Ok(found)]))), &ImageConfig::default());
+        let providers = facts.get(key::RDMA_PROVIDERS).value().cloned().unwrap_or_default().join(" ");
+        (facts.get(key::RDMA_CONFIG).value().unwrap().to_string(), providers, broken(&facts))
+    };
+    let found = |config: &str, providers: &str| (config.to_owned(), providers.to_owned(), "absent".to_owned());
+    let own = "usr/local/etc/libibverbs.d";
+    let (usual, provider) = ("/etc/libibverbs.d", "libmlx5-rdmav34.so");
+    assert_eq!(of(None, "etc/libibverbs.d/mlx5", provider), found(usual, "mlx5"));
+    assert_eq!(
+        of(Some(&format!("/{own}")), &format!("{own}/mlx5.driver"), provider),
+        found(&format!("/{own}"), "mlx5")
+    );
+    assert_eq!(of(Some(&format!("/{own}")), "etc/libibverbs.d/mlx5.driver", provider), found(&format!("/{own}"), ""));
+    // A provider of another release is none.
+    let (_, providers, broken) = of(None, "etc/libibverbs.d/mlx5.driver", "libmlx5-rdmav59.so");
+    let why =
+        format!("/{PROVIDERS}/libmlx5-rdmav59.so is for a libibverbs with IBVERBS_PRIVATE_59, and this one has 34");
+    assert_eq!((&*providers, &*broken), ("", &*why));
+    let unloadable = facts(&[], &["libmlx5.so.1"]);
+    assert_eq!(unloadable.get(key::RDMA_PROVIDERS).value(), None);
+}
+
+#[test]
 fn without_a_configuration_the_machine_is_that_of_the_files() {
     let library = ElfInfo { soname: Some("libibverbs.so.1".to_owned()), ..ElfInfo::bare(64, Endian::Little, 183) };
     let place = "usr/lib/aarch64-linux-gnu/libibverbs.so.1";

@@ -287,13 +287,12 @@ fn default_directories(bytes: &[u8]) -> Result<Vec<String>, BoundsError> {
     Ok(Vec::new())
 }
 
-/// The pattern of provider paths in libibverbs: a literal of the directory, `/lib%s-rdmav` and the version of the private
-/// interface (rdma-core, `libibverbs/dynamic_driver.c`).
-fn provider_pattern(bytes: &[u8]) -> Result<Option<String>, BoundsError> {
-    for place in memchr::memmem::find_iter(bytes, b"/lib%s-rdmav") {
+/// The first literal of an absolute path that has a part and this end.
+fn path_literal(bytes: &[u8], inner: &[u8], end: &[u8]) -> Result<Option<String>, BoundsError> {
+    for place in memchr::memmem::find_iter(bytes, inner) {
         let begin = memchr::memrchr(0, part(bytes, ..place)?).map_or(0, |zero| zero + 1);
         let literal = part(bytes, begin..)?.split(|&byte| byte == 0).next().unwrap_or_default();
-        if literal.starts_with(b"/") && literal.ends_with(b".so") && literal.iter().all(u8::is_ascii_graphic) {
+        if literal.starts_with(b"/") && literal.ends_with(end) && literal.iter().all(u8::is_ascii_graphic) {
             return Ok(Some(text(literal)));
         }
     }

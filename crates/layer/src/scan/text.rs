@@ -55,7 +55,7 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
         || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
         || is_of_python(path)
         || (bytes.starts_with(b"etc/ld.so.conf.d/") && name.ends_with(b".conf"))
-        || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
+        || parent_name(path) == b"libibverbs.d"
         || (bytes.starts_with(b"etc/supervisor") && (name.ends_with(b".conf") || name.ends_with(b".ini")))
         || (name.ends_with(b".sh") && is_sourced(path))
         // NCCL_CONF_FILE may name any file; these two parts are in every usual name.
@@ -253,6 +253,7 @@ mod tests {
             ("opt/conda/conda-meta/nccl-2.21.5.1-h0.json", true),
             ("etc/ld.so.conf.d/cuda-compat.conf", true),
             ("etc/libibverbs.d/mlx5.driver", true),
+            ("usr/local/etc/libibverbs.d/mlx5", true),
             ("home/etc/os-release", false),
             ("etc/profile.d/nccl.sh", true),
             ("opt/conda/envs/x/etc/conda/activate.d/env.sh", true),

@@ -11,7 +11,7 @@ use model::{ElfInfo, Gap, Limits, part};
 use super::headers::Headers;
 use super::kept::Kept;
 use super::names::NameBudgets;
-use super::{default_directories, provider_pattern};
+use super::{default_directories, path_literal};
 
 /// Leading bytes of the dynamic loader that are searched for its default directories. The loader takes 0.2 MiB.
 const LOADER: u64 = 4 << 20;
@@ -111,7 +111,10 @@ impl<'a> Dynamic<'a> {
             info.default_directories = default_directories(&self.kept.up_to("the loader", 0, LOADER)?)?;
         }
         if info.soname.as_ref().is_some_and(|name| name.starts_with("libibverbs.so")) {
-            info.provider_pattern = provider_pattern(&self.kept.up_to("libibverbs", 0, LIBRARY)?)?;
+            // rdma-core, `libibverbs/dynamic_driver.c`: the version in the names of files is that of the private interface.
+            let bytes = self.kept.up_to("libibverbs", 0, LIBRARY)?;
+            info.provider_pattern = path_literal(&bytes, b"/lib%s-rdmav", b".so")?;
+            info.provider_config = path_literal(&bytes, b"/libibverbs.d", b"/libibverbs.d")?;
         }
         let versions = self.versions(info)?;
         // The symbols' names are useful, but without them the rest still counts.
