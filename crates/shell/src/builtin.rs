@@ -5,6 +5,7 @@ mod directory;
 mod getopts;
 mod options;
 mod print;
+mod read;
 
 use super::evaluate::{Evaluator, Flow, Surroundings};
 use super::fault::ScriptCause;
@@ -55,7 +56,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 if let Some(flow) = self.refuse_of_bash(state, call) {
                     return Some(flow);
                 }
-                self.declare(state, call);
+                let declared = self.declare(state, call);
+                status = Some(declared);
+                if declared == 2 {
+                    self.fail(state, call.line, "bad variable name", ScriptCause::Surroundings);
+                    return Some(Flow::Exit);
+                }
             }
             "unset" => {
                 if let Err(gap) = unset(state, call) {
@@ -78,7 +84,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
             "popd" => state.directory = Err(self.gap(call.line, "only a shell can determine what popd returns to")),
             "." | "source" => return Some(self.source_file(state, call)),
             "eval" => return Some(self.eval(state, call)),
-            "read" | "mapfile" | "readarray" => {
+            "read" => status = self.read(state, call),
+            "mapfile" | "readarray" => {
                 self.doubt_names(state, call);
                 status = None;
             }

@@ -323,6 +323,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                 let output = state.output.take();
                 state.output = output.is_some().then(|| Ok(String::new()));
                 self.subshell(state, |this, state| this.redirected(state, first, false));
+                let input = state.input.take();
                 let last = rest.len() - 1;
                 for (index, command) in rest.iter().enumerate() {
                     state.input = state.output.take();
@@ -330,7 +331,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                         if index == last { output.clone() } else { output.is_some().then(|| Ok(String::new())) };
                     self.subshell(state, |this, state| this.redirected(state, command, true));
                 }
-                state.input = None;
+                state.input = input;
                 Flow::Next
             }
             [] => Flow::Next,
@@ -354,6 +355,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         state.touched = inner.touched;
         state.added = inner.added;
         state.output = inner.output;
+        state.input = inner.input;
         Flow::Next
     }
 

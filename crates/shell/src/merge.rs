@@ -41,10 +41,12 @@ impl ShellState {
         self.touched.extend(other.touched);
         self.added = self.added.or(other.added);
         self.fault = self.fault.or(other.fault);
-        self.output = match (self.output, other.output) {
+        let text = |one, two| match (one, two) {
             (Some(one), Some(two)) => Some(agreed(one, two, gap)),
             (one, two) => one.or(two),
         };
+        self.output = text(self.output, other.output);
+        self.input = text(self.input, other.input);
         self
     }
 }

@@ -99,7 +99,8 @@ pub struct ShellState {
     pub(super) touched: BTreeSet<String>,
     /// What was printed, in a command substitution.
     pub(super) output: Option<Result<String, ShellGap>>,
-    /// What the command before in a pipeline printed, in a command substitution.
+    /// What is left of the standard input: a file, or what the command before in a pipeline printed in a command substitution.
+    /// `None` for any other input.
     pub(super) input: Option<Result<String, ShellGap>>,
 }
 
@@ -294,7 +295,8 @@ impl ShellState {
             self.variables.len() + self.functions.len() + self.touched.len() + self.closed.len() + arguments.len();
         let variables = self.variables.iter().map(|(name, variable)| name.len() + of_variable(variable));
         let touched = self.touched.iter().map(String::len);
-        let output = self.output.as_ref().and_then(|output| output.as_ref().ok()).map_or(0, String::len);
+        let length = |text: &Option<Result<String, ShellGap>>| text.iter().flatten().map(String::len).sum::<usize>();
+        let output = length(&self.output) + length(&self.input);
         (entries, variables.chain(touched).chain(arguments.iter().map(of_field)).sum::<usize>() + output)
     }
 

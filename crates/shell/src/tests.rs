@@ -18,7 +18,12 @@ impl Surroundings for Nothing {
     }
 
     fn text(&mut self, path: &str) -> Option<Result<ShellSource, ShellGap>> {
-        (!path.starts_with("/none")).then(|| Err(unknown(path)))
+        const GIVEN: &str = "# paths\nA=1=2\n\n B = x y \nC=3";
+        let given = || ShellSource { name: path.to_owned(), text: GIVEN.to_owned() };
+        match path {
+            "/given" => Some(Ok(given())),
+            _ => (!path.starts_with("/none")).then(|| Err(unknown(path))),
+        }
     }
 
     fn kind(&mut self, path: &str) -> Result<Option<FileKind>, ShellGap> {
@@ -73,6 +78,57 @@ fn value(state: &ShellState, name: &str) -> Result<Option<String>, ShellGap> {
         Ok(Some(ShellValue::List(list))) => Ok(list.first().cloned()),
         Ok(None) => Ok(None),
         Err(gap) => Err(gap.clone()),
+    }
+}
+
+#[test]
+fn lines_of_files_are_read_into_variables() {
+    use ShellKind::{Bash, Dash, Posix};
+    let known = |text: &str| Ok(Some(text.to_owned()));
+    for (kind, text, name, expected) in [
+        // The last line has no end, so that the loop does not run for it.
+        (Posix, "while read -r x; do L=$L[$x]; done < /given", "L", known("[# paths][A=1=2][][B = x y]")),
+        (
+            Posix,
+            "while IFS= read -r x || [ -n \"$x\" ]; do L=$L[$x]; done < /given",
+            "L",
+            known("[# paths][A=1=2][][ B = x y ][C=3]"),
+        ),
+        (
+            Posix,
+            "while IFS== read -r k v; do L=$L[$k,$v]; done < /given",
+            "L",
+            known("[# paths,][A,1=2][,][ B , x y ]"),
+        ),
+        (Posix, "while read k v; do L=$L[$k,$v]; done < /given; read x", "L", known("[#,paths][A=1=2,][,][B,= x y]")),
+        (Bash, "while read -r x; do export \"$x\"; done < /given; L=$?", "A", known("1=2")),
+        (Bash, "set -e; while read -r x; do export \"$x\"; done < /given", "A", Ok(None)),
+        (Dash, "while read -r x; do export \"$x\"; done < /given; L=1", "L", Ok(None)),
+        (Bash, "read -r L < /given; read -r L < /given", "L", known("# paths")),
+        (Bash, "{ read -r x; read -r L; } < /given", "L", known("A=1=2")),
+        (Bash, "{ (read -r x); read -r L; } < /given", "L", known("A=1=2")),
+        (Bash, "{ echo x | cat; read -r L; } < /given", "L", known("# paths")),
+        (Bash, "while read -r x; do L=$L$(echo $x | grep -v '^#'); done < /given", "L", known("A=1=2B = x y")),
+        (Bash, "IFS=': ' read -r a b L <<< 'x : y:z w'", "L", known("z w")),
+        (Bash, "export $(< /given)", "C", known("3")),
+        (Bash, "export $(cat /given | grep -v '^#' | xargs)", "C", known("3")),
+        (Bash, "export $(xargs < /given)", "C", known("3")),
+        (Dash, "L=x$(< /given)", "L", known("x")),
+    ] {
+        assert_eq!(value(&evaluate(kind, text), name), expected, "{text}");
+    }
+    for text in [
+        "IFS== read -r k L <<< 'a=b='",
+        "read L <<< 'a\\b'",
+        "read -r -n 1 L < /given",
+        "read -r L < /other",
+        "read -r L",
+        "x < /none; { x; read -r L; } < /given",
+        "{ y=$(x); read -r L; } < /given",
+        "{ if x; then read -r y; fi; read -r L; } < /given",
+        "echo 1 > /given; read -r L < /given",
+    ] {
+        assert!(value(&evaluate(ShellKind::Bash, text), "L").is_err(), "{text}");
     }
 }
 

@@ -336,6 +336,11 @@ fn conda_environments_are_activated() {
         &["conda", "run", "--no-capture-output", "-n", "t", "python", "a.py"][..],
         &["bash", "-c", "source /opt/conda/etc/profile.d/conda.sh && conda activate t && python a.py"],
         &["bash", "-c", "eval \"$(conda shell.bash hook)\"; conda activate t; exec python a.py"],
+        &[
+            "bash",
+            "-c",
+            "PATH=/usr/bin; eval \"$(/opt/conda/bin/conda shell.bash hook)\"; conda activate t; python a.py",
+        ],
     ] {
         let config = config(&[("PATH", "/opt/conda/bin:/usr/bin")], &[], command);
         assert_eq!(called(&files, &config), "/opt/conda/envs/t/bin/python /app/a.py", "{command:?}");

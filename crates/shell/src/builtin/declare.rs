@@ -7,14 +7,16 @@ use super::BuiltinCall;
 
 impl<S: Surroundings> Evaluator<'_, S> {
     /// `export`, `readonly`, `declare`, `typeset` and `local`.
-    pub(super) fn declare(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) {
+    /// The status is 2 where a shell ends because of a name that is none.
+    pub(super) fn declare(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> u8 {
         let plain = |field: &Field| field.as_ref().is_ok_and(|text| text.starts_with(['-', '+']));
         let options: Vec<&str> =
             call.fields.iter().take_while(|field| plain(field)).filter_map(|field| field.as_deref().ok()).collect();
         let has = |letter: char| options.iter().any(|option| option.starts_with('-') && option.contains(letter));
         if (call.name == "export" && has('f')) || (call.name != "export" && has('p')) || has('F') {
-            return;
+            return 0;
         }
+        let mut status = 0;
         let is_local = call.name == "local" || (matches!(call.name, "declare" | "typeset") && !has('g'));
         let unexports = call.name == "export" && has('n') || options.iter().any(|option| option.starts_with("+x"));
         let exports = (call.name == "export" || has('x')) && !unexports;
@@ -27,6 +29,14 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 None => self.declared_names(state, word, call.line),
             };
             for name in names {
+                // `NAME[INDEX]` is a name for bash.
+                if name.is_empty() || (name_length(&name) != name.len() && !name.contains('[')) {
+                    status = 1;
+                    if !state.kind.is_bash() {
+                        return 2;
+                    }
+                    continue;
+                }
                 if is_local {
                     self.make_local(state, &name);
                 }
@@ -57,6 +67,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 }
             }
         }
+        status
     }
 
     /// The names in a word such as `NAME` or `"$NAMES"`.
@@ -72,7 +83,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                         state.assign(name, Ok(ShellValue::Text(value.to_owned())), at);
                         names.push(name.to_owned());
                     }
-                    Some(_) => {}
+                    Some((name, _)) => names.push(name.to_owned()),
                 },
                 Err(unknown) => {
                     let name = unknown.prefix.split('=').next().unwrap_or_default();

@@ -184,6 +184,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
             self.captured_program(state, name, fields, line);
         } else {
             self.spend_on(state);
+            // It may read what the script reads.
+            if !has_input && !is_among(name, DEPENDABLE) {
+                let gap = self.gap(line, &format!("only a shell can determine what {name} leaves to read"));
+                state.input = state.input.take().map(|_| Err(gap));
+            }
             let call = ProgramCall { words: fields, name: called, place: self.place(line), has_input, replaces };
             match self.surroundings.run(&call, state) {
                 Ok(None) => {}
@@ -249,8 +254,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 let shows_all = words.len() == 3;
                 self.listed(state, folder, shows_all, line)
             }
-            ("cat", [path]) => self.lines(state, path, |_| true, unknown),
-            ("grep", ["-v", "^#", path]) => self.lines(state, path, |line| !line.starts_with('#'), unknown),
+            ("cat", paths @ ([] | [_])) => self.lines(state, paths, |_| true, line),
+            ("grep" | "egrep", ["-v", "^#", paths @ ..]) if paths.len() < 2 => {
+                self.lines(state, paths, |line| !line.starts_with('#'), line)
+            }
             ("xargs", []) => match state.input.take().unwrap_or(Err(unknown.clone())) {
                 Ok(text) if text.contains(['"', '\'', '\\']) => Err(unknown),
                 text => text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
@@ -269,6 +276,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Err(gap) => Err(gap),
             },
             _ => {
+                state.input = state.input.take().map(|_| Err(unknown.clone()));
                 state.status = None;
                 return state.print(Err(unknown));
             }
@@ -287,22 +295,33 @@ impl<S: Surroundings> Evaluator<'_, S> {
         Ok(names.into_iter().filter(|name| shows_all || !name.starts_with('.')).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The lines of a file that are selected.
+    /// The lines of a file, or else of the input, that are selected.
     fn lines(
         &mut self,
-        state: &ShellState,
-        path: &str,
+        state: &mut ShellState,
+        paths: &[&str],
         is_selected: fn(&str) -> bool,
-        unknown: ShellGap,
+        line: usize,
     ) -> Result<String, ShellGap> {
+        let unknown = self.gap(line, "only a shell can determine what a program reads");
+        let text = match paths.first() {
+            Some(path) => self.content(state, path, line),
+            None => state.input.take().unwrap_or(Err(unknown)),
+        }?;
+        let text = text.trim_end_matches('\n');
+        Ok(text.split('\n').filter(|line| is_selected(line)).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The text of a file.
+    pub(super) fn content(&mut self, state: &ShellState, path: &str, line: usize) -> Result<String, ShellGap> {
         let path = state.absolute(path)?;
+        let unknown = self.gap(line, &format!("only a shell can determine the content of {path}"));
         if Self::is_touched(state, &path) {
             return Err(unknown);
         }
         let source = self.surroundings.text(&path).unwrap_or(Err(unknown))?;
         self.spend_on_text(source.text.len());
-        let text = source.text.trim_end_matches('\n');
-        Ok(text.split('\n').filter(|line| is_selected(line)).collect::<Vec<_>>().join("\n"))
+        Ok(source.text)
     }
 
     /// Calls a function.

@@ -148,6 +148,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(crate) fn substitute(&mut self, state: &mut ShellState, script: &str, line: usize) -> Result<String, ShellGap> {
         let mut inner = self.copy(state);
         inner.output = Some(Ok(String::new()));
+        // bash: `$(< FILE)`.
+        let reads =
+            state.kind.is_bash() && script.trim_start().starts_with('<') && !script.contains([';', '&', '|', '\n']);
+        let script = if reads { &*format!("cat {script}") } else { script };
         self.depth += 1;
         self.captured += 1;
         self.substitutions += 1;
@@ -160,6 +164,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         state.fault = inner.fault;
         state.touched = inner.touched;
         state.added = inner.added;
+        state.input = inner.input;
         let output = inner.output.unwrap_or_else(|| Ok(String::new()));
         // A branch that ends the subshell has printed something else.
         let output = match inner.gap {

@@ -15,13 +15,36 @@ impl<S: Surroundings> Evaluator<'_, S> {
         }
         let output = self.redirect(state, &command.redirections, command.line);
         let reads = command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'));
+        let input = self.input(state, &command.redirections, command.line);
+        let outer = input.map(|input| std::mem::replace(&mut state.input, input));
         self.nesting += 1;
         let flow = self.command(state, command, has_input || reads);
         self.nesting -= 1;
+        if let Some(outer) = outer {
+            state.input = outer;
+        }
         if let Some(output) = output {
             state.output = output;
         }
         flow
+    }
+
+    /// What redirections make of the standard input; `None` if they leave it.
+    #[expect(clippy::option_option, reason = "an input that is none of which anything is known")]
+    fn input(
+        &mut self,
+        state: &mut ShellState,
+        redirections: &[Redirection],
+        line: usize,
+    ) -> Option<Option<Result<String, ShellGap>>> {
+        let is_input =
+            |one: &&Redirection| one.operator.starts_with('<') && one.descriptor.is_none_or(|number| number == 0);
+        let Redirection { operator, target, .. } = redirections.iter().rev().find(is_input)?;
+        Some(match &**operator {
+            "<" => self.value(state, target).ok().map(|path| self.content(state, &path, line)),
+            "<<<" => self.value(state, target).ok().map(|text| Ok(text + "\n")),
+            _ => None,
+        })
     }
 
     /// Takes note of redirections; returns the output to restore if this command's is not captured.

@@ -54,7 +54,11 @@ pub(super) fn stand_in(runner: &Runner<'_>, words: &[Field], state: &ShellState)
         ("conda" | "mamba" | "micromamba", ["deactivate", ..]) => {
             Some(Ok(format!("export PATH={}\nunset CONDA_PREFIX CONDA_DEFAULT_ENV", quoted_path(state, None)?)))
         }
-        ("conda", [shell, "hook"]) if shell.starts_with("shell.") => Some(Ok("echo conda activate base".to_owned())),
+        ("conda", [shell, "hook"]) if shell.starts_with("shell.") => {
+            let program = runner.locate(first, state).ok()?.map_or_else(String::new, |path| path.to_string());
+            let hook = format!("export CONDA_EXE={}; conda activate base", quoted(&program));
+            Some(Ok(format!("echo {}", quoted(&hook))))
+        }
         ("mamba" | "micromamba", ["shell", "hook", ..]) => Some(Ok("echo true".to_owned())),
         ("pyenv", ["init", ..]) => {
             let root = state.text("PYENV_ROOT").ok().filter(|root| !root.is_empty());
