@@ -10,6 +10,7 @@ mod lookup;
 mod mark;
 mod near;
 mod project;
+mod python;
 mod refused;
 mod script;
 mod supervisor;
@@ -24,12 +25,11 @@ use rootfs::RootFs;
 use shell::{Evaluator, Field, ShellGap, ShellSource, ShellState, StartMark, Surroundings as _};
 
 use super::arguments::Words;
-use super::call::{PythonCall, PythonFlags, PythonTarget};
-use super::interpreter::{PythonArguments, arguments, worker};
+use super::call::PythonCall;
 use super::is_idle;
 use super::state::ProcessState;
 use super::user::ContainerUser;
-use super::wrapper::{Starts, of_module, of_program};
+use super::wrapper::{Starts, of_program};
 
 use fault::FaultKind;
 pub(in super::super) use fault::StartFault;
@@ -217,93 +217,6 @@ impl<'a> Runner<'a> {
             return Ok(None);
         }
         self.start(&Start { words, name, ..start.clone() }, state)
-    }
-
-    /// A Python with its arguments.
-    pub(super) fn python(
-        &mut self,
-        start: &Start<'_>,
-        state: &ShellState,
-        path: &ImagePath,
-        rest: &[Field],
-    ) -> Outcome {
-        if path.file_name().starts_with(b"python2") {
-            return Ok(None);
-        }
-        let own = self.renamed(start, state, path)?;
-        let path = own.as_ref().unwrap_or(path);
-        let arguments = arguments(rest, &state.directory)?;
-        if let PythonTarget::Script(script) = &arguments.target
-            && script.file_name() == b"supervisord"
-        {
-            return supervisor::run(self, start, state, rest);
-        }
-        let (arguments, launcher) = self.launched(start, arguments, state)?;
-        if let Some(words) = &arguments.program {
-            return self.rest(start, state, words);
-        }
-        let named = match &arguments.target {
-            PythonTarget::Script(script) => script.as_bytes(),
-            PythonTarget::Module(name) => name.as_bytes(),
-            _ => b"",
-        };
-        if named.ends_with(b"\r") {
-            let mut words = rest.iter().filter_map(|word| word.as_deref().ok()?.strip_suffix('\r'));
-            let fault = StartFault::of_return(words.next().unwrap_or_default(), &start.place);
-            return Ok(Some(self.mark(Started::Nothing(Box::new(fault)))));
-        }
-        let process = self.process(state)?;
-        let PythonArguments { flags, target, .. } = arguments;
-        let call = PythonCall { program: path.clone(), flags, target, launcher, state: process };
-        Ok(Some(self.mark(Started::Python(Box::new(call)))))
-    }
-
-    /// The file from which a Python finds its environment that is told another name: the one to which the name leads, else
-    /// the one for which it was built (CPython, `Modules/getpath.py`).
-    fn renamed(&self, start: &Start<'_>, state: &ShellState, path: &ImagePath) -> Result<Option<ImagePath>, ShellGap> {
-        let (Some(name), Ok((real, _))) = (&start.name, self.rootfs.open(path)) else { return Ok(None) };
-        let unknown = || Self::gap(start, "Python is told another name, by which it finds its environment");
-        let Ok(name) = name else { return Err(unknown()) };
-        if let Some(named) = self.locate(name, state)? {
-            let is_same = self.rootfs.open(&named).is_ok_and(|(other, _)| other == real);
-            return if is_same { Ok(Some(named)) } else { Err(unknown()) };
-        }
-        let prefix = real.parent().parent();
-        let is_built_for =
-            matches!(prefix.as_bytes(), b"usr" | b"usr/local") || self.rootfs.is_directory(&prefix.join(b"conda-meta"));
-        if is_built_for && !name.contains('/') { Ok(Some(real)) } else { Err(unknown()) }
-    }
-
-    /// What runs if the target is a launcher such as torchrun, and the launcher's script.
-    fn launched<'w>(
-        &self,
-        start: &Start<'_>,
-        arguments: PythonArguments<'w>,
-        state: &ShellState,
-    ) -> Result<(PythonArguments<'w>, Option<ImagePath>), ShellGap> {
-        let (name, found, script) = match &arguments.target {
-            PythonTarget::Script(script) => {
-                let name = String::from_utf8_lossy(script.file_name()).into_owned();
-                // A script of that name which is not the launcher would be the job's own.
-                let has =
-                    |package: &str| self.read(script).is_some_and(|text| text.is_ok_and(|text| text.contains(package)));
-                let found = of_program(&name, arguments.rest).filter(|(table, _)| has(&table.package));
-                (name, found, Some(script.clone()))
-            }
-            PythonTarget::Module(name) => (name.clone(), of_module(name, arguments.rest), None),
-            _ => return Ok((arguments, None)),
-        };
-        let Some((table, rest)) = found else { return Ok((arguments, None)) };
-        let why = match table.starts {
-            Starts::Python => {
-                let mut words = Words::of(format!("{}: {name}: ", start.place), rest);
-                let flags = if table.in_process { arguments.flags } else { PythonFlags::default() };
-                return Ok((worker(&mut words, table, flags, &state.directory)?, script));
-            }
-            Starts::Elsewhere => "starts its command on another machine or in a service",
-            Starts::Program | Starts::Files | Starts::Own => "starts the programs that files of its own name",
-        };
-        Err(Self::gap(start, &format!("{name} {why}")))
     }
 
     /// What a program inherits.
