@@ -3,6 +3,7 @@
 use model::{Fact, Gap, ImagePath, Site};
 use rootfs::loader::elf;
 
+use super::super::packages::is_stored;
 use super::super::{Context, Facts, key, pattern, text};
 
 pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
@@ -89,7 +90,7 @@ impl ProviderSearch {
     }
 
     /// The library of a driver: by its own path if the driver is one, else in the compiled directory, else by the
-    /// loader's search for the plain name. If there is none, the one in the directory for another libibverbs.
+    /// loader's search for the plain name. If there is none, one of another release.
     fn find(&self, context: &Context<'_>, driver: &str) -> Result<Option<ProviderCandidate>, Gap> {
         let (folder, stem) = match driver.rsplit_once('/') {
             Some((folder, stem)) => (ImagePath::from(folder), stem.to_owned()),
@@ -111,7 +112,19 @@ impl ProviderSearch {
         {
             return Ok(Some(ProviderCandidate { names: vec![file], path: bound.path, other_abi: None }));
         }
-        Ok(any(context, &folder, &stem, Some(abi)))
+        let own = any(context, &folder, &stem, Some(abi));
+        Ok(own.or_else(|| if is_path { None } else { Self::of_another(context, &stem, abi) }))
+    }
+
+    /// A provider of another release, where another libibverbs of the image looks.
+    fn of_another(context: &Context<'_>, stem: &str, abi: &String) -> Option<ProviderCandidate> {
+        let copies = context.rootfs.read_files().filter(|(path, file)| {
+            let is_copy = elf(file).is_some_and(|elf| elf.soname.as_deref() == Some("libibverbs.so.1"));
+            is_copy && !is_stored(context.rootfs, path)
+        });
+        let mut folders = copies.map(|(path, _)| Self::new(context, path.clone(), None).folder);
+        let found = folders.find_map(|folder| any(context, &folder, stem, Some(abi)));
+        found.filter(|found| found.other_abi.as_ref() != Some(abi))
     }
 
     /// Why libibverbs cannot use a provider: it is for another libibverbs, or the dynamic loader rejects it.
@@ -123,9 +136,8 @@ impl ProviderSearch {
     ) -> Result<Option<String>, Gap> {
         let path = &candidate.path;
         if let (Some(other), Some(abi)) = (&candidate.other_abi, &self.abi) {
-            return Ok(Some(format!(
-                "{path} is for a libibverbs with IBVERBS_PRIVATE_{other}, and this one has {abi}"
-            )));
+            let verbs = &self.verbs;
+            return Ok(Some(format!("{path} is for a libibverbs with IBVERBS_PRIVATE_{other}, and {verbs} has {abi}")));
         }
         let mut fault = None;
         for name in &candidate.names {

@@ -74,10 +74,36 @@ fn libibverbs_reads_the_configuration_that_it_was_built_for() {
     // A provider of another release is none.
     let (_, providers, broken) = of(None, "etc/libibverbs.d/mlx5.driver", "libmlx5-rdmav59.so");
     let why =
-        format!("/{PROVIDERS}/libmlx5-rdmav59.so is for a libibverbs with IBVERBS_PRIVATE_59, and this one has 34");
+        format!("/{PROVIDERS}/libmlx5-rdmav59.so is for a libibverbs with IBVERBS_PRIVATE_59, and /{VERBS} has 34");
     assert_eq!((&*providers, &*broken), ("", &*why));
     let unloadable = facts(&[], &["libmlx5.so.1"]);
     assert_eq!(unloadable.get(key::RDMA_PROVIDERS).value(), None);
+}
+
+#[test]
+fn a_provider_of_another_release_is_found_where_another_libibverbs_looks() {
+    let of = |abi: &str| {
+        let verbs = |folder: &str, abi: &str| {
+            let mut verbs =
+                ElfInfo { soname: Some("libibverbs.so.1".to_owned()), ..ElfInfo::bare(64, Endian::Little, 62) };
+            verbs.provider_pattern = Some(format!("/{folder}/lib%s-rdmav{abi}.so"));
+            Found::Elf(Box::new(verbs))
+        };
+        let provider = format!("{PROVIDERS}/libmlx5-rdmav34.so");
+        let files = [
+            ("usr/lib/libibverbs.so.1", verbs(PROVIDERS, "34")),
+            (VERBS, verbs("opt/rdma", abi)),
+            (&provider, Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62)))),
+            ("etc/libibverbs.d/mlx5.driver", Found::Text(b"driver mlx5\n".as_slice().into())),
+        ];
+        collect(&rootfs(files.map(|(path, found)| (file(path), vec![Ok(found)]))), &ImageConfig::default())
+    };
+    let why =
+        format!("/{PROVIDERS}/libmlx5-rdmav34.so is for a libibverbs with IBVERBS_PRIVATE_34, and /{VERBS} has 59");
+    assert_eq!(broken(&of("59")), why);
+    // One of the same release that is not looked for is none.
+    assert_eq!(broken(&of("34")), "absent");
+    assert_eq!(of("34").get(key::RDMA_DANGLING_DRIVERS).value(), Some(&vec!["mlx5".to_owned()]));
 }
 
 #[test]
