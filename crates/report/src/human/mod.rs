@@ -30,7 +30,7 @@ use crate::offer::Offer;
 use ::facts::key;
 use ::facts::machine::Record;
 use judge::across_hosts;
-use judge::rules::{Judgement, Outcome};
+use judge::rules::{Judgement, Outcome, Problem};
 use judgements::JudgementEntry;
 use model::counted;
 use page::Page;
@@ -145,7 +145,12 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
 
 /// What a pass does not include: ` (no RDMA between hosts)`.
 fn omissions(verdict: Verdict, judged: &[&[Judgement<'_>]]) -> String {
-    let failed = judged.iter().copied().flatten().filter(|judgement| matches!(judgement.outcome, Outcome::Fail(_)));
+    let fails = |outcome: &Outcome| match outcome {
+        Outcome::Fail(_) => true,
+        Outcome::Consequence(consequence) => matches!(consequence.problem, Problem::Failure(_)),
+        _ => false,
+    };
+    let failed = judged.iter().copied().flatten().filter(|judgement| fails(&judgement.outcome));
     let without: BTreeSet<&str> = failed.filter_map(|judgement| judgement.rule.without.as_deref()).collect();
     if verdict != Verdict::Pass || without.is_empty() {
         return String::new();

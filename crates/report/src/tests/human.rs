@@ -78,6 +78,26 @@ fn consequences_are_shown_below_their_cause() {
 }
 
 #[test]
+fn a_pass_says_what_a_consequence_leaves_out() {
+    let documents = [
+        rule("a/cause", "warning", "the cause", "Do it.", "check: 'false'\nmessage: m\nexplains: [b/*]"),
+        rule("b/low", "warning", "low", "Do it.", "check: 'false'\nmessage: m\nwithout: RDMA between hosts"),
+        rule("b/open", "warning", "open", "Do it.", "check: 'true'\nmessage: m\nwithout: NVLink"),
+    ];
+    let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+    let rules = RuleSet::from_yaml(&documents).unwrap();
+    let mut judgements = judge(&rules, &Facts::default(), &ImageNames::default());
+    judgements[2].outcome = Outcome::Unknown(vec![Gap::new("the step was skipped")]);
+    judge::consequences::fold(&mut judgements);
+    let image = image();
+    let facts = Facts::default();
+    let mut out = Vec::new();
+    Format::Human.write(&[report_of(&image, &facts, Some(&judgements))], &style(80, false), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with("PASS with 1 warning, 2 consequences (no RDMA between hosts)"), "{text}");
+}
+
+#[test]
 fn a_failing_image_at_80() {
     insta::assert_snapshot!(check(&bad(), &style(80, false)), @r"
     FAIL  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
