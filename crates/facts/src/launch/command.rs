@@ -23,6 +23,8 @@ enum LaunchProgram {
     Env,
     /// `bash -c SCRIPT`.
     Shell,
+    /// `ssh NODE SCRIPT`.
+    Remote,
 }
 
 impl LaunchProgram {
@@ -35,6 +37,7 @@ impl LaunchProgram {
             "srun" | "sbatch" | "salloc" => Self::Slurm,
             "env" => Self::Env,
             "sh" | "bash" | "zsh" | "dash" => Self::Shell,
+            "ssh" | "pdsh" | "clush" | "pssh" | "parallel-ssh" => Self::Remote,
             _ => return None,
         })
     }
@@ -124,9 +127,10 @@ impl Shell {
             }
             self.handed.extend(leading);
             self.launchers(words, depth);
-            if let (Some((text, line)), true) =
-                (&command.input, words.iter().any(|word| LaunchProgram::of(word) == Some(LaunchProgram::Shell)))
-            {
+            let reads_script = |word: &&ShellWord| {
+                matches!(LaunchProgram::of(word), Some(LaunchProgram::Shell | LaunchProgram::Remote))
+            };
+            if let (Some((text, line)), true) = (&command.input, words.iter().any(reads_script)) {
                 self.run(text, *line, depth + 1);
             }
         } else {
@@ -226,6 +230,9 @@ impl Shell {
                         // Only the known part: a `$` of the outer shell hides the rest.
                         self.run(&script.text, script.line, depth + 1);
                     }
+                }
+                (Some(LaunchProgram::Remote), _) if word.text.contains(char::is_whitespace) => {
+                    self.run(&word.text, word.line, depth + 1);
                 }
                 _ => {}
             }

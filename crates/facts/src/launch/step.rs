@@ -8,6 +8,7 @@ use shell::{FlatCommand, ParameterForm, Piece, Word};
 use super::LaunchContainer;
 use super::details::Detail;
 use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_computed};
+use super::shell::NESTING;
 use crate::start::is_idle;
 
 /// A program that starts containers, and its options that take a value.
@@ -46,14 +47,22 @@ const PROGRAMS: &[ContainerProgram] = &[
 /// Size of /dev/shm that Podman gives a container: 65536k, of 1000 bytes each.
 const PODMAN_SHM: i64 = 65_536_000;
 
+/// Programs that run a word, or their input, as a script.
+const SHELLS: &str = "ssh pdsh clush pssh parallel-ssh su bash sh dash zsh eval";
+
 /// The containers that a script starts, in its order.
 pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
+    containers_of(text, 1, 0)
+}
+
+/// The same of a script that begins at `line`, inside `nesting` others.
+fn containers_of(text: &str, line: usize, nesting: usize) -> Vec<LaunchContainer> {
     let mut variables = BTreeMap::new();
     let mut found = Vec::new();
     let mut depth = 0_usize;
     let mut is_straight = true;
     let mut batch = Given { starter: Starter::Scheduler, has_gpu: true, ..Given::default() };
-    for command in shell::commands(text, 1) {
+    for command in shell::commands(text, line) {
         if let Some((comment, line)) = &command.comment
             && let Some(options) = comment.strip_prefix("#SBATCH ")
         {
@@ -84,11 +93,27 @@ pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
         if words.iter().any(|word| restricts_devices(word)) {
             batch.restricts_devices = true;
         }
-        let container = container(&words, &command, &batch);
-        is_straight &= depth == 0 || container.is_none();
-        found.extend(container);
+        let started = match container(&words, &command, &batch) {
+            Some(container) => vec![container],
+            None if nesting < NESTING => {
+                let scripts = inner_scripts(&words, &command).into_iter();
+                scripts.flat_map(|(text, line)| containers_of(&text, line, nesting + 1)).collect()
+            }
+            None => Vec::new(),
+        };
+        is_straight &= depth == 0 || started.is_empty();
+        found.extend(started);
     }
     if is_straight { last(found) } else { found }
+}
+
+/// The scripts that a command runs by a shell, here or on another node, and their lines: `ssh NODE "docker run …"`.
+fn inner_scripts(words: &[String], command: &FlatCommand) -> Vec<(String, usize)> {
+    let is_shell = |word: &String| is_among(word.rsplit('/').next().unwrap_or_default(), SHELLS);
+    let Some(place) = words.iter().position(is_shell) else { return Vec::new() };
+    let line = command.words.first().map_or(1, |word| word.line);
+    let scripts = words.iter().skip(place + 1).filter(|word| word.contains(char::is_whitespace));
+    scripts.map(|script| (script.clone(), line)).chain(command.input.clone()).collect()
 }
 
 /// True for the setting by which Enroot gives a container only the device nodes that it mounts.

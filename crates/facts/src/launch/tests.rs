@@ -415,6 +415,13 @@ fn a_run_line_gives_a_container_what_its_options_say() {
             "capabilities=SYS_NICE cpu_set=0-3 cpus=2 directory=/w host_name=a network=own runtime=runc security=seccomp=unconfined \
              shm_bytes=67108864 starter=docker",
         ),
+        ("ssh n1 \"docker run --gpus 2 x\"", "gpus=2 network=own shm_bytes=67108864 starter=docker"),
+        (
+            "ssh n1 bash <<E\ncd /w && docker run --gpus 2 x\nE\n",
+            "gpus=2 network=own shm_bytes=67108864 starter=docker",
+        ),
+        ("sudo bash -c 'docker run --gpus 2 --ipc=host x'", "gpus=2 network=own starter=docker"),
+        ("echo \"docker run --gpus 2 x\"", ""),
         ("docker run x", ""),
         ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
         (
