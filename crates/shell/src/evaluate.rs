@@ -60,7 +60,7 @@ pub enum FileKind {
 pub struct ProgramCall<'a> {
     /// Its name and arguments.
     pub words: &'a [Field],
-    /// The name that it is told (`exec -a`), if it is not the first word.
+    /// Its `argv[0]` (`exec -a`), if it differs from the first word.
     pub name: Option<&'a Field>,
     /// The file and line of the command.
     pub place: (Rc<str>, usize),

@@ -21,8 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         return table(usize::try_from(number(1, 64)?)?, number(2, 100)?, case);
     }
     let mut world = World { rails: 4, ..World::new(usize::try_from(number(0, 64)?)?, number(1, 1)?) };
-    let (part, rail, direction) = (Part::Node(5), Some(2), Some(Direction::Sends));
-    let nic = Slow { part, rail, direction, capacity: 0.5, shows: 1.0, divided: false };
+    let nic = Slow {
+        part: Part::Node(5),
+        rail: Some(2),
+        direction: Some(Direction::Sends),
+        capacity: 0.5,
+        shows: 1.0,
+        divided: false,
+    };
     world.slow.extend([nic, Slow { part: Part::Uplink(1), rail: None, direction: None, ..nic }]);
     let run = world.run();
     let verdict = &run.verdict;

@@ -111,7 +111,8 @@ impl World {
 
     /// The rate of a rail, away from the first node or towards it.
     fn rate(&mut self, (a, b): Pair, rail: usize, way: Direction, shown: &[Slow], chance: f64, shared: f64) -> f64 {
-        let (leaf_a, leaf_b) = (self.leaf(a), self.leaf(b));
+        let leaf_a = self.leaf(a);
+        let leaf_b = self.leaf(b);
         let mut left: f64 = 1.0;
         for slow in shown.iter().filter(|slow| slow.rail.is_none_or(|slow| slow == rail)) {
             let at = |first: bool, second: bool| {
@@ -230,9 +231,9 @@ pub(crate) fn cases(nodes: usize, seed: u64) -> Vec<(&'static str, World)> {
 fn divided(nodes: usize, seed: u64) -> World {
     let mut world = World { rails: 2, noise: 0.01, ..World::new(nodes, seed) };
     world.fleet.nodes.iter_mut().enumerate().for_each(|(index, node)| node.leaf = Some(index * 3 / nodes));
-    let (rail, direction) = (None, Some(Direction::Sends));
     let part = Part::Uplink((seed % 3) as usize);
-    world.slow.push(Slow { part, rail, direction, capacity: 0.5, shows: 1.0, divided: true });
+    let direction = Some(Direction::Sends);
+    world.slow.push(Slow { part, rail: None, direction, capacity: 0.5, shows: 1.0, divided: true });
     world
 }
 

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::is_among;
+
 use super::lines::is_name;
-use super::shell::{NESTING, ShellCommand, ShellWord, commands};
+use super::shell::{NESTING, REMOTE, SHELLS, ShellCommand, ShellWord, commands, reads_script};
 use super::{Assignment, Launch};
 
 /// Reserved words that may precede a command (POSIX, "Reserved Words").
@@ -36,8 +38,8 @@ impl LaunchProgram {
             }
             "srun" | "sbatch" | "salloc" => Self::Slurm,
             "env" => Self::Env,
-            "sh" | "bash" | "zsh" | "dash" => Self::Shell,
-            "ssh" | "pdsh" | "clush" | "pssh" | "parallel-ssh" => Self::Remote,
+            name if is_among(name, SHELLS) => Self::Shell,
+            name if is_among(name, REMOTE) => Self::Remote,
             _ => return None,
         })
     }
@@ -127,10 +129,8 @@ impl Shell {
             }
             self.handed.extend(leading);
             self.launchers(words, depth);
-            let reads_script = |word: &&ShellWord| {
-                matches!(LaunchProgram::of(word), Some(LaunchProgram::Shell | LaunchProgram::Remote))
-            };
-            if let (Some((text, line)), true) = (&command.input, words.iter().any(reads_script)) {
+            let texts = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>();
+            if let Some((text, line)) = command.input.as_ref().filter(|_| reads_script(&texts)) {
                 self.run(text, *line, depth + 1);
             }
         } else {

@@ -1,12 +1,27 @@
 //! The simple commands of a launch script. Nothing is expanded: a word with an expansion is computed, and only the text
 //! before it is known.
 
+use model::is_among;
 use shell::{Piece, Word};
 
 use super::Assignment;
 
 /// Maximum depth of nested scripts, such as `bash -c '…'`.
 pub(super) const NESTING: usize = 6;
+
+/// Shells, which run the word behind `-c`, or their input.
+pub(super) const SHELLS: &str = "sh bash dash zsh";
+/// Programs that run a word by a shell, on this host or another.
+pub(super) const REMOTE: &str = "ssh pdsh clush pssh parallel-ssh su eval";
+
+/// True if the here-document of a command is a script: of a shell without a program of its own, here or on the node that is named.
+pub(super) fn reads_script(words: &[&str]) -> bool {
+    let is_one_of = |word: &str, names: &str| is_among(word.rsplit('/').next().unwrap_or_default(), names);
+    let place = words.iter().rposition(|word| is_one_of(word, SHELLS) || is_one_of(word, REMOTE));
+    let Some((shell, behind)) = place.and_then(|place| words.get(place..)?.split_first()) else { return false };
+    let operands = behind.iter().filter(|word| !word.starts_with('-')).count();
+    operands <= usize::from(is_one_of(shell, REMOTE)) || behind.contains(&"-s")
+}
 
 /// A word of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use shell::{FlatCommand, ParameterForm, Piece, Word};
 use super::LaunchContainer;
 use super::details::Detail;
 use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_computed};
-use super::shell::NESTING;
+use super::shell::{NESTING, REMOTE, SHELLS, reads_script};
 use crate::start::is_idle;
 
 /// A program that starts containers, and its options that take a value.
@@ -46,9 +46,6 @@ const PROGRAMS: &[ContainerProgram] = &[
 
 /// Size of /dev/shm that Podman gives a container: 65536k, of 1000 bytes each.
 const PODMAN_SHM: i64 = 65_536_000;
-
-/// Programs that run a word, or their input, as a script.
-const SHELLS: &str = "ssh pdsh clush pssh parallel-ssh su bash sh dash zsh eval";
 
 /// The containers that a script starts, in its order.
 pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
@@ -109,11 +106,15 @@ fn containers_of(text: &str, line: usize, nesting: usize) -> Vec<LaunchContainer
 
 /// The scripts that a command runs by a shell, here or on another node, and their lines: `ssh NODE "docker run …"`.
 fn inner_scripts(words: &[String], command: &FlatCommand) -> Vec<(String, usize)> {
-    let is_shell = |word: &String| is_among(word.rsplit('/').next().unwrap_or_default(), SHELLS);
+    let is_shell = |word: &String| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        is_among(name, SHELLS) || is_among(name, REMOTE)
+    };
     let Some(place) = words.iter().position(is_shell) else { return Vec::new() };
     let line = command.words.first().map_or(1, |word| word.line);
     let scripts = words.iter().skip(place + 1).filter(|word| word.contains(char::is_whitespace));
-    scripts.map(|script| (script.clone(), line)).chain(command.input.clone()).collect()
+    let input = command.input.clone().filter(|_| reads_script(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+    scripts.map(|script| (script.clone(), line)).chain(input).collect()
 }
 
 /// True for the setting by which Enroot gives a container only the device nodes that it mounts.
@@ -167,7 +168,7 @@ fn expanded(word: &Word, variables: &BTreeMap<String, String>) -> Vec<String> {
                     None => whole = whole + "${" + &parameter.name + "}",
                 }
             }
-            // `${NAME:-WORD}`: a default that is no option shows that the variable holds none.
+            // `${NAME:-WORD}`: a default without a dash shows that the variable holds a value, not options.
             Piece::Parameter { parameter, .. } => {
                 let is_value = matches!(&parameter.form, ParameterForm::Conditional { sign: '-' | '=', word, .. }
                     if word.plain().is_some_and(|word| !word.is_empty() && !word.starts_with('-')));

@@ -422,13 +422,15 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         ),
         ("sudo bash -c 'docker run --gpus 2 --ipc=host x'", "gpus=2 network=own starter=docker"),
         ("echo \"docker run --gpus 2 x\"", ""),
+        ("bash -s a <<E\ndocker run --gpus 2 x\nE\n", "gpus=2 network=own shm_bytes=67108864 starter=docker"),
+        ("ssh n1 tee a.sh <<E\ndocker run --gpus 2 x\nE\n", ""),
         ("docker run x", ""),
         ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
         (
             "docker run --gpus all --network=host \"${ARGS[@]}\" $IMAGE serve",
             "locks_memory=? network=host rdma=? shm_bytes=? starter=docker",
         ),
-        // A default that is no option is the image.
+        // A default without a dash is the image.
         (
             "docker run --gpus all ${IMAGE:-train:7} -c torchrun",
             "network=own runs_torch=true shm_bytes=67108864 starter=docker",

@@ -64,7 +64,8 @@ fn libibverbs_reads_the_configuration_that_it_was_built_for() {
     };
     let found = |config: &str, providers: &str| (config.to_owned(), providers.to_owned(), "absent".to_owned());
     let own = "usr/local/etc/libibverbs.d";
-    let (usual, provider) = ("/etc/libibverbs.d", "libmlx5-rdmav34.so");
+    let usual = "/etc/libibverbs.d";
+    let provider = "libmlx5-rdmav34.so";
     assert_eq!(of(None, "etc/libibverbs.d/mlx5", provider), found(usual, "mlx5"));
     assert_eq!(
         of(Some(&format!("/{own}")), &format!("{own}/mlx5.driver"), provider),

@@ -53,7 +53,7 @@ impl<'a> Words<'a> {
         Some(first)
     }
 
-    /// The next option, up to the first word that is none; `--` is taken. An option that the table lacks is an error, since its
+    /// The next option, up to the first other word; `--` is taken. An option that the table lacks is an error, since its
     /// value may be the next word.
     pub(super) fn option(&mut self, table: &Wrapper) -> Result<Option<GivenOption>, ShellGap> {
         let text = if self.letters.is_empty() {

@@ -62,7 +62,7 @@ pub(super) struct Start<'w> {
     pub(super) replaces: bool,
     /// Where the command is written, for messages.
     pub(super) place: String,
-    /// The name that the program is told, if it is not the word by which it is called.
+    /// The program's `argv[0]`, if it differs from the first word (`exec -a`).
     pub(super) name: Option<Field>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Runner<'a> {
         }
         Some(match base {
             "sh" | "bash" | "dash" | "ash" | "rbash" if start.name.is_some() => {
-                Err(Self::gap(start, "a shell that is told another name may read its script in another way"))
+                Err(Self::gap(start, "a shell with an `argv[0]` of its own may read its script in another way"))
             }
             "sh" | "bash" | "dash" | "ash" | "rbash" => login::shell(self, start, state, real, rest),
             "busybox" if matches!(Words::new(rest).peek(), Some("sh" | "ash")) => {

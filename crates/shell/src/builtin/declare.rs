@@ -7,7 +7,7 @@ use super::BuiltinCall;
 
 impl<S: Surroundings> Evaluator<'_, S> {
     /// `export`, `readonly`, `declare`, `typeset` and `local`.
-    /// The status is 2 where a shell ends because of a name that is none.
+    /// The status is 2 where an invalid name ends the shell.
     pub(super) fn declare(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> u8 {
         let plain = |field: &Field| field.as_ref().is_ok_and(|text| text.starts_with(['-', '+']));
         let options: Vec<&str> =

@@ -49,11 +49,11 @@ impl Runner<'_> {
         Ok(Some(self.mark(Started::Python(Box::new(call)))))
     }
 
-    /// The file from which a Python finds its environment that is told another name: the one to which the name leads, else
-    /// the one for which it was built (CPython, `Modules/getpath.py`).
+    /// Python finds its environment by `argv[0]`. Returns the file that another `argv[0]` names, else the file for which this
+    /// Python was built (CPython, `Modules/getpath.py`); `None` without another one.
     fn renamed(&self, start: &Start<'_>, state: &ShellState, path: &ImagePath) -> Result<Option<ImagePath>, ShellGap> {
         let (Some(name), Ok((real, _))) = (&start.name, self.rootfs.open(path)) else { return Ok(None) };
-        let unknown = || Self::gap(start, "Python is told another name, by which it finds its environment");
+        let unknown = || Self::gap(start, "Python finds its environment by `argv[0]`, which `exec -a` sets");
         let Ok(name) = name else { return Err(unknown()) };
         if let Some(named) = self.locate(name, state)? {
             let is_same = self.rootfs.open(&named).is_ok_and(|(other, _)| other == real);
