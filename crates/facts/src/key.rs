@@ -520,7 +520,7 @@ keys! {
     CONTAINER_RUNS_TORCH "container.runs_torch" bool, "True when the image has PyTorch, or when a launcher in the command or a setting of NCCL or PyTorch shows that it does";
     CONTAINER_GPUS "container.gpus" i64, "Number of GPUs that the container gets, unless it gets all";
     CONTAINER_SHM "container.shm_bytes" i64, "Size of the container's /dev/shm in bytes, 64 MiB unless the launch says otherwise; absent if it is that of the host, or as large as memory";
-    CONTAINER_NETWORK "container.network" String, "Network of the container: host, or own";
+    CONTAINER_NETWORK "container.network" String, "Network of the container: host, bridge (the default of Docker and Podman, whose addresses only the host reaches), or own";
     CONTAINER_RDMA "container.rdma" Vec<String>, "What gives the container RDMA devices: a path, a resource of Kubernetes, privileged";
     CONTAINER_RDMA_NODES_FEW "container.rdma_nodes_few" Vec<String>, "A setting of more RDMA devices than the container gets single device nodes, with these nodes";
     CONTAINER_LOCKS_MEMORY "container.locks_memory" bool, "True when nothing bounds the memory that the container locks: the capability IPC_LOCK, an unlimited memlock, privileged, or the limits of the host";
@@ -543,7 +543,8 @@ keys! {
     CONTAINER_HIDDEN "container.hidden" Vec<String>, "What mounts of the container hide: the folder, and the PyTorch or NCCL of the image that is in it";
     CONTAINER_COLLIDING_PORTS "container.colliding_ports" Vec<String>, "Options for a port that commands of several Compose services on the network of the host have in common, with the services";
     CONTAINER_NOT_PASSED "container.not_passed" Vec<String>, "Variables that a script exports and does not pass to the container that it starts";
-    CONTAINER_UNRESOLVED "container.unresolved_address" String, "MASTER_ADDR, if it is the name of a Compose service, which a container on the network of the host does not resolve";
+    CONTAINER_LOCAL_ADDRESS "container.local_address" String, "MASTER_ADDR, if it leads to the host itself: a loopback address, or the name of a Compose service";
+    CONTAINER_ABSENT_GPUS "container.absent_gpus" Vec<String>, "CUDA_VISIBLE_DEVICES, if its first index is that of a GPU which the container does not have";
     JOB_LINES "job.lines" i64, "Number of lines in the logs of the job; all facts of a job are absent without a log";
     JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";
     JOB_CAUSES "job.causes" BTreeMap<String, String>, "Failures that no other failure in the logs explains, by kind: the message, with the rank and the host that the logs give";

@@ -1,6 +1,6 @@
 //! Facts about what a launch gives the container of an image.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{Fact, Gap, ImagePath, Value};
 
@@ -8,8 +8,8 @@ use super::container::meant;
 use super::details::Detail;
 use super::given::{Given, Said, Starter, site};
 use super::ranks::{self, Ranks};
-use super::{LaunchContainer, LaunchFile, Launched, Setting};
-use crate::environment::{SettingList, unmatched_names};
+use super::{LaunchContainer, LaunchFile, Launched, Setting, settings};
+use crate::environment::SettingList;
 use crate::map_entries::MapEntries;
 use crate::value::FactType;
 use crate::{Facts, key};
@@ -86,16 +86,11 @@ fn add(file: &LaunchFile, containers: &[LaunchContainer], facts: &mut Facts) {
     insert.each(key::CONTAINER_MOUNTS, |one| mounts(&one.given, name));
     insert.each(key::CONTAINER_RANKS, |one| of_said(processes(one), name, "the number of processes"));
     insert.each(key::CONTAINER_NODES, |one| nodes(one, name));
-    let has_more = containers.iter().any(|one| one.given.has_more_networks);
-    let names = if has_more { Fact::Absent } else { unmatched_interfaces(insert.facts) };
-    insert.facts.insert(key::CONTAINER_UNMATCHED_NAMES, names);
-    facts.insert(key::CONTAINER_RDMA_NODES_FEW, few_rdma_nodes(facts));
     facts.insert(key::CONTAINER_OTHER_IMAGES, other_images(file));
     facts.insert(key::CONTAINER_HIDDEN, hidden(containers, name, facts));
     doubt_modules(containers, facts);
     facts.insert(key::CONTAINER_COLLIDING_PORTS, colliding_ports(file));
-    facts.insert(key::CONTAINER_NOT_PASSED, not_passed(file, containers));
-    facts.insert(key::CONTAINER_UNRESOLVED, unresolved(file, facts));
+    settings::add(file, containers, facts);
 }
 
 struct Inserter<'a> {
@@ -161,39 +156,6 @@ fn mounts(given: &Given, file: &str) -> Fact<Vec<String>> {
         said.value.iter().for_each(|mount| list.push(mount.clone(), [site(file, said.line, "mounts")]));
     }
     list.fact(None)
-}
-
-/// Settings of interfaces that leave none of a network of its own, in which Docker and the plugins of Kubernetes name the only
-/// interface eth0.
-fn unmatched_interfaces(facts: &Facts) -> Fact<Vec<String>> {
-    let names = Fact::known(vec!["eth0"]);
-    let compared = [("NCCL_SOCKET_IFNAME", &names), ("GLOO_SOCKET_IFNAME", &names)];
-    let unmatched = unmatched_names(facts, &compared, |setting, _| setting.to_owned());
-    match facts.get(key::CONTAINER_NETWORK) {
-        Fact::Seen { value: network, .. } if network == "own" => unmatched,
-        Fact::Unknown(gap) if unmatched != Fact::Absent => Fact::Unknown(gap.clone()),
-        _ => Fact::Absent,
-    }
-}
-
-/// Setting of more RDMA devices than the container gets device nodes, of which each device has one.
-fn few_rdma_nodes(facts: &Facts) -> Fact<Vec<String>> {
-    let name = "NCCL_IB_HCA";
-    let Fact::Seen { value: given, at } = facts.get(key::CONTAINER_RDMA) else { return Fact::Absent };
-    let is_single = |path: &&String| path.starts_with("/dev/infiniband/");
-    let nodes = given.iter().filter(|path| path.starts_with("/dev/infiniband/uverbs")).count();
-    let Fact::Seen { value: Value::Map(settings), .. } = facts.certain(&key::ENV_EFFECTIVE) else {
-        return Fact::Absent;
-    };
-    let Some(value) = settings.get(name).map(ToString::to_string).filter(|value| !value.starts_with('^')) else {
-        return facts.gap(&key::ENV_EFFECTIVE, Some(name)).map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone()));
-    };
-    let devices: BTreeSet<_> =
-        value.trim_start_matches('=').split(',').filter_map(|name| name.split(':').next()).collect();
-    if given.iter().all(|path| is_single(&path)) && nodes < devices.len() {
-        return Fact::Seen { value: vec![format!("{name}={value}: {}", given.join(", "))], at: at.clone() };
-    }
-    Fact::Absent
 }
 
 /// The libraries of the image over which a container mounts a folder or a file.
@@ -289,28 +251,4 @@ fn other_images(file: &LaunchFile) -> Fact<Vec<String>> {
         list.push((*image).to_owned(), [site(&file.name, *line, "image")]);
     }
     list.fact(None)
-}
-
-/// Variables that a script exports and does not pass to the container that it starts: an engine passes only what `-e` names.
-fn not_passed(file: &LaunchFile, containers: &[LaunchContainer]) -> Fact<Vec<String>> {
-    let is_engine = containers.iter().all(|container| container.given.starter == Starter::Docker);
-    let mut list = SettingList::default();
-    for setting in file.unpassed.iter().filter(|setting| is_engine && crate::is_judged(&setting.name)) {
-        list.push(setting.name.clone(), [setting.site.clone()]);
-    }
-    list.fact(None)
-}
-
-/// The address of the first rank, if it is the name of a service that the container does not resolve: on the network of the
-/// host, Compose gives services no names.
-fn unresolved(file: &LaunchFile, facts: &Facts) -> Fact<String> {
-    let is_on_host = facts.get(key::CONTAINER_NETWORK).value().map(String::as_str) == Some("host");
-    let address = || match facts.certain(&key::ENV_EFFECTIVE) {
-        Fact::Seen { value: Value::Map(settings), .. } => settings.get("MASTER_ADDR").map(ToString::to_string),
-        _ => None,
-    };
-    let is_service =
-        |name: &String| file.containers.iter().any(|one| one.given.starter == Starter::Compose && one.name == *name);
-    let found = if is_on_host { address().filter(is_service) } else { None };
-    found.map_or(Fact::Absent, Fact::known)
 }

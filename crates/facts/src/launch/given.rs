@@ -79,7 +79,7 @@ impl Starter {
     }
 
     /// True if a container shares nothing with the host unless the file says so.
-    const fn isolates(self) -> bool {
+    pub(super) const fn isolates(self) -> bool {
         matches!(self, Self::Docker | Self::Compose | Self::Kubernetes)
     }
 }
@@ -161,13 +161,18 @@ impl Given {
         }
     }
 
-    /// `host`, or `own`.
+    /// `host`, `bridge` or `own`.
     pub(super) fn network(&self, file: &str, line: usize) -> Fact<String> {
-        let word = |name: String| if name == "host" { name } else { "own".to_owned() };
+        let default = if self.starter == Starter::Docker { "bridge" } else { "own" };
+        let word = |name: String| match name.as_str() {
+            "host" => name,
+            "bridge" | "default" => default.to_owned(),
+            _ => "own".to_owned(),
+        };
         match &self.network {
             Some(said) => said.clone().fact(file, "the network").map(word),
             None if self.unread.is_some() => self.unknown(file),
-            None if self.starter.isolates() => Fact::seen("own".to_owned(), [site(file, line, "the network")]),
+            None if self.starter.isolates() => Fact::seen(default.to_owned(), [site(file, line, "the network")]),
             None => Fact::known("host".to_owned()),
         }
     }

@@ -16,6 +16,7 @@ mod launched;
 mod lines;
 mod manifest;
 mod ranks;
+mod settings;
 mod shell;
 mod step;
 mod workload;

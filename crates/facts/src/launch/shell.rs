@@ -14,12 +14,18 @@ pub(super) const SHELLS: &str = "sh bash dash zsh";
 /// Programs that run a word by a shell, on this host or another.
 pub(super) const REMOTE: &str = "ssh pdsh clush pssh parallel-ssh su eval";
 
+/// Options of ssh that take the next word, by ssh(1) of OpenSSH 9.
+const SSH_VALUED: &str = "-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w";
+
 /// True if the here-document of a command is a script: of a shell without a program of its own, here or on the node that is named.
 pub(super) fn reads_script(words: &[&str]) -> bool {
     let is_one_of = |word: &str, names: &str| is_among(word.rsplit('/').next().unwrap_or_default(), names);
     let place = words.iter().rposition(|word| is_one_of(word, SHELLS) || is_one_of(word, REMOTE));
     let Some((shell, behind)) = place.and_then(|place| words.get(place..)?.split_first()) else { return false };
-    let operands = behind.iter().filter(|word| !word.starts_with('-')).count();
+    let valued = if is_one_of(shell, "ssh") { SSH_VALUED } else { "" };
+    let before = std::iter::once(&"").chain(behind);
+    let is_operand = |(word, before): &(&&str, &&str)| !word.starts_with('-') && !is_among(before, valued);
+    let operands = behind.iter().zip(before).filter(is_operand).count();
     operands <= usize::from(is_one_of(shell, REMOTE)) || behind.contains(&"-s")
 }
 

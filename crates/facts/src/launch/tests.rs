@@ -399,33 +399,37 @@ fn given_by(name: &str, text: &str) -> String {
 #[test]
 fn a_run_line_gives_a_container_what_its_options_say() {
     for (line, expected) in [
-        ("docker run --gpus all x", "network=own shm_bytes=67108864 starter=docker"),
+        ("docker run --gpus all x", "network=bridge shm_bytes=67108864 starter=docker"),
         (
             "docker run --gpus '\"device=0,1\"' --shm-size=16g --network host --device /dev/infiniband --ulimit memlock=-1 -m 64g x",
             "gpus=2 locks_memory=true memory_bytes=68719476736 network=host rdma=/dev/infiniband shm_bytes=17179869184 starter=docker",
         ),
         (
             "N=4\ndocker run --gpus $N --ipc=host --privileged -v /opt/nccl:/usr/lib/nccl:ro x torchrun --nproc-per-node 8 a.py",
-            "gpus=4 locks_memory=true mounts=/opt/nccl:/usr/lib/nccl network=own ranks=8 rdma=privileged runs_torch=true starter=docker",
+            "gpus=4 locks_memory=true mounts=/opt/nccl:/usr/lib/nccl network=bridge ranks=8 rdma=privileged runs_torch=true starter=docker",
         ),
-        ("docker run --gpus $N --shm-size $S x", "gpus=? network=own shm_bytes=? starter=docker"),
-        ("podman run --device nvidia.com/gpu=all x", "network=own shm_bytes=65536000 starter=docker"),
+        ("docker run --gpus $N --shm-size $S x", "gpus=? network=bridge shm_bytes=? starter=docker"),
+        ("podman run --device nvidia.com/gpu=all x", "network=bridge shm_bytes=65536000 starter=docker"),
         (
             "docker run --gpus all --cpus 1.5 --cap-add CAP_SYS_NICE --security-opt seccomp=unconfined --runtime runc -h a --cpuset-cpus 0-3 -w /w x",
-            "capabilities=SYS_NICE cpu_set=0-3 cpus=2 directory=/w host_name=a network=own runtime=runc security=seccomp=unconfined \
+            "capabilities=SYS_NICE cpu_set=0-3 cpus=2 directory=/w host_name=a network=bridge runtime=runc security=seccomp=unconfined \
              shm_bytes=67108864 starter=docker",
         ),
-        ("ssh n1 \"docker run --gpus 2 x\"", "gpus=2 network=own shm_bytes=67108864 starter=docker"),
+        ("ssh n1 \"docker run --gpus 2 x\"", "gpus=2 network=bridge shm_bytes=67108864 starter=docker"),
         (
             "ssh n1 bash <<E\ncd /w && docker run --gpus 2 x\nE\n",
+            "gpus=2 network=bridge shm_bytes=67108864 starter=docker",
+        ),
+        (
+            "ssh -p 22 -i k n1 <<E\ndocker run --gpus 2 --network net x\nE\n",
             "gpus=2 network=own shm_bytes=67108864 starter=docker",
         ),
-        ("sudo bash -c 'docker run --gpus 2 --ipc=host x'", "gpus=2 network=own starter=docker"),
+        ("sudo bash -c 'docker run --gpus 2 --ipc=host x'", "gpus=2 network=bridge starter=docker"),
         ("echo \"docker run --gpus 2 x\"", ""),
-        ("bash -s a <<E\ndocker run --gpus 2 x\nE\n", "gpus=2 network=own shm_bytes=67108864 starter=docker"),
+        ("bash -s a <<E\ndocker run --gpus 2 x\nE\n", "gpus=2 network=bridge shm_bytes=67108864 starter=docker"),
         ("ssh n1 tee a.sh <<E\ndocker run --gpus 2 x\nE\n", ""),
         ("docker run x", ""),
-        ("docker run --gpus 'all,capabilities=utility' x", "network=own shm_bytes=67108864 starter=docker"),
+        ("docker run --gpus 'all,capabilities=utility' x", "network=bridge shm_bytes=67108864 starter=docker"),
         (
             "docker run --gpus all --network=host \"${ARGS[@]}\" $IMAGE serve",
             "locks_memory=? network=host rdma=? shm_bytes=? starter=docker",
@@ -433,7 +437,7 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         // A default without a dash is the image.
         (
             "docker run --gpus all ${IMAGE:-train:7} -c torchrun",
-            "network=own runs_torch=true shm_bytes=67108864 starter=docker",
+            "network=bridge runs_torch=true shm_bytes=67108864 starter=docker",
         ),
         (
             "docker run --gpus all ${MORE:---ipc=host} train:7",
@@ -449,7 +453,7 @@ fn a_run_line_gives_a_container_what_its_options_say() {
         ),
         (
             "export NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5\ndocker run --gpus 1 -e NCCL_DEBUG x",
-            "gpus=1 network=own not_passed=NCCL_IB_HCA shm_bytes=67108864 starter=docker",
+            "gpus=1 network=bridge not_passed=NCCL_IB_HCA shm_bytes=67108864 starter=docker",
         ),
     ] {
         assert_eq!(given_by("job.sh", &format!("#!/bin/bash\n{line}")), expected, "{line}");
@@ -647,3 +651,4 @@ fn the_memory_of_the_host_counts_before_a_size() {
 }
 
 mod pods;
+mod settings;

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use model::{Fact, Value};
+use model::{Fact, Site};
 use serde::Deserialize;
 
-use crate::environment::{SettingList, excludes, takes_name, unmatched_names};
+use crate::environment::{excludes, takes_name, unmatched_names};
 use crate::machine::Record;
 use crate::machine::network::Interface;
 use crate::machine::rdma::{Device, Port};
@@ -50,7 +50,7 @@ fn and(first: Fact<Vec<String>>, second: Fact<Vec<String>>) -> Fact<Vec<String>>
 /// The list, if the process is in the network of the host.
 fn in_network(facts: &Facts, list: Fact<Vec<String>>) -> Fact<Vec<String>> {
     match facts.get(key::CONTAINER_NETWORK) {
-        Fact::Seen { value: network, .. } if network == "own" => Fact::Absent,
+        Fact::Seen { value: network, .. } if network != "host" => Fact::Absent,
         Fact::Unknown(gap) if list != Fact::Absent => Fact::Unknown(gap.clone()),
         _ => list,
     }
@@ -78,29 +78,20 @@ fn network_names(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     unmatched_names(facts, &compared, described)
 }
 
-/// The value of a setting that is certain.
-fn setting(facts: &Facts, name: &str) -> Option<String> {
-    match facts.certain(&key::ENV_EFFECTIVE) {
-        Fact::Seen { value: Value::Map(settings), .. } => settings.get(name).map(ToString::to_string),
-        _ => None,
-    }
-}
-
-/// A list with one text, if there is one, at the sites of a variable.
-fn one(facts: &Facts, variable: &str, text: Option<String>) -> Fact<Vec<String>> {
-    let sites = facts.certain(&key::ENV_EFFECTIVE).sites().iter();
-    let mut list = SettingList::default();
-    if let Some(text) = text {
-        list.push(text, sites.filter(|site| site.to_string().contains(variable)).cloned());
-    }
-    list.fact(facts.gap(&key::ENV_EFFECTIVE, Some(variable)))
+/// A list with one text, if there is one.
+fn one(text: Option<String>, at: Vec<Site>) -> Fact<Vec<String>> {
+    text.map_or(Fact::Absent, |text| Fact::Seen { value: vec![text], at })
 }
 
 /// A choice of interfaces that leaves only those which reach no other host, or that leaves out some and takes one of these, or
 /// one of a RoCE NIC, beside others: NCCL announces the first that the kernel lists, whether other hosts reach it or not.
 fn interface_choice(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let name = "NCCL_SOCKET_IFNAME";
-    let Some(value) = setting(facts, name).filter(|value| !value.is_empty()) else { return one(facts, name, None) };
+    let (value, at) = match facts.setting(name) {
+        Fact::Seen { value, at } if !value.is_empty() => (value, at),
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
+        _ => return Fact::Absent,
+    };
     let interfaces = match &record.network.interfaces {
         Fact::Seen { value, .. } => value,
         Fact::Absent => return Fact::Absent,
@@ -124,7 +115,7 @@ fn interface_choice(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     } else {
         None
     };
-    one(facts, name, text)
+    one(text, at)
 }
 
 /// Indices of GPUs beyond those that the process has: the container's, or the host's.
@@ -137,11 +128,11 @@ fn beyond_gpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
             Some(count) => (Some(count), "container"),
             None => (of_host, "host"),
         };
-        let text = setting(facts, name).zip(count).and_then(|(value, count)| {
-            let is_beyond = |index: &str| index.trim().parse().is_ok_and(|index: i64| index >= count);
-            value.split(',').any(is_beyond).then(|| format!("{name}={value} (the {whose} has {count} GPUs)"))
-        });
-        one(facts, name, text)
+        facts.setting(name).and_then(|value, at| {
+            let is_beyond = |index: &str| index.trim().parse::<i64>().is_ok_and(|index| Some(index) >= count);
+            let text = |count| format!("{name}={value} (the {whose} has {count} GPUs)");
+            one(count.filter(|_| value.split(',').any(is_beyond)).map(text), at)
+        })
     });
     texts.fold(Fact::Absent, and)
 }
@@ -193,21 +184,22 @@ fn roce_ports(record: &Record) -> impl Iterator<Item = (&Device, &Port)> {
 /// The index of a GID beyond the entries of every active RoCE port. Entries may have holes, so this is no certainty.
 fn beyond_gids(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let name = "NCCL_IB_GID_INDEX";
-    let Some(value) = setting(facts, name) else { return one(facts, name, None) };
     if let Fact::Unknown(gap) = &record.rdma.devices {
-        return Fact::Unknown(gap.clone());
+        return facts.setting(name).and_then(|_, _| Fact::Unknown(gap.clone()));
     }
     let roce = roce_ports(record).filter(|(_, port)| port.state.value().is_some_and(|state| state == "ACTIVE"));
     let counts: Vec<(String, usize)> = roce
         .filter_map(|(device, port)| Some((format!("{}:{}", device.name, port.number), *port.gids.value()?)))
         .collect();
-    let index: Option<usize> = value.trim().parse().ok();
-    let is_beyond = |index: &usize| !counts.is_empty() && counts.iter().all(|(_, count)| count <= index);
-    let text = index.filter(is_beyond).map(|_| {
-        let shown: Vec<_> = counts.iter().map(|(port, count)| format!("{port} has {count} GIDs")).collect();
-        format!("{name}={value} ({})", shown.join(", "))
-    });
-    one(facts, name, text)
+    facts.setting(name).and_then(|value, at| {
+        let index: Option<usize> = value.trim().parse().ok();
+        let is_beyond = |index: &usize| !counts.is_empty() && counts.iter().all(|(_, count)| count <= index);
+        let text = index.filter(is_beyond).map(|_| {
+            let shown: Vec<_> = counts.iter().map(|(port, count)| format!("{port} has {count} GIDs")).collect();
+            format!("{name}={value} ({})", shown.join(", "))
+        });
+        one(text, at)
+    })
 }
 
 #[cfg(test)]
