@@ -12,6 +12,9 @@ use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_c
 /// Keys that say how many pods a template makes. Where several are above each other, their product counts.
 const COPIES: &[&str] = &["replicas", "parallelism", "size", "numNodes"];
 
+/// Words in the kinds of resources whose replicas are one job. Those of other kinds serve requests side by side.
+const JOBS: &[&str] = &["Job", "Ray", "LeaderWorkerSet", "Workflow"];
+
 /// Annotations that attach more networks to a pod.
 const NETWORKS: &[&str] = &["k8s.v1.cni.cncf.io/networks", "networking.gke.io/interfaces"];
 
@@ -81,14 +84,17 @@ struct Above<'d> {
     pods: Vec<&'d YamlNode>,
     /// True in a resource that lacks what the cluster needs to take it.
     is_patch: bool,
+    /// True in a resource whose kind is not that of a job.
+    is_service: bool,
 }
 
 fn walk<'d>(node: &'d YamlNode, above: &Above<'d>, found: &mut Vec<(LaunchContainer, Vec<&'d YamlNode>)>) {
     node.list().iter().for_each(|value| walk(value, above, found));
     let mut here = above.clone();
     here.metadata = node.get("metadata").or(above.metadata);
+    here.is_service = node.text("kind").map_or(above.is_service, |kind| !JOBS.iter().any(|word| kind.contains(word)));
     // The replicas of a service, and the groups of a LeaderWorkerSet, are jobs of their own.
-    let is_several = node.get("selector").is_some() || node.get("leaderWorkerTemplate").is_some();
+    let is_several = here.is_service || node.get("selector").is_some() || node.get("leaderWorkerTemplate").is_some();
     for count in COPIES.iter().filter(|key| !is_several || **key != "replicas").filter_map(|key| node.get(key)) {
         let before = here.copies.as_ref().map_or(Some(1), |copies| copies.value);
         let count_here = count.as_str().and_then(|text| text.parse::<i64>().ok());
@@ -268,7 +274,10 @@ fn resources(container: &YamlNode, given: &mut Given) {
     for (name, amount) in kinds.flat_map(YamlNode::entries) {
         if name.contains(".com/") && (name.contains("gpu") || name.contains("/mig-")) {
             given.has_gpu = true;
-            given.gpus = Some(Said::number(amount));
+            // Others are parts of GPUs: nvidia.com/gpumem, nvidia.com/gpu.shared.
+            if name.ends_with("/gpu") || name.contains("/mig-") {
+                given.gpus = Some(Said::number(amount));
+            }
         } else if is_rdma_resource(name) && amount.as_str() != Some("0") {
             given.rdma.retain(|said| said.value.as_deref() != Some(name.as_str()));
             given.rdma.push(Said::new(name.clone(), amount.line));

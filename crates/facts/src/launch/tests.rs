@@ -523,12 +523,20 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
         "claims=imex cpus=1 directory=/w gpus=1 huge_pages=2Mi: 5Gi network=own runtime=nvidia security=RuntimeDefault shm_bytes=67108864 \
          starter=kubernetes"
     );
+    assert_eq!(
+        pod(
+            "{containers: [{image: x, resources: {limits: {nvidia.com/gpumem: 1024, nvidia.com/gpu: 2, nvidia.com/gpucores: 30}}}]}"
+        ),
+        "gpus=2 network=own shm_bytes=67108864 starter=kubernetes"
+    );
     let group = "kind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: {spec: {containers: [{image: t, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n";
     assert_eq!(given_by("job.yaml", group), "gpus=1 network=own nodes=4 shm_bytes=67108864 starter=kubernetes");
     let container = "containers: [{image: x, resources: {limits: {nvidia.com/gpu: 1}}}]";
     let service =
         format!("kind: Deployment\nspec: {{replicas: 3, selector: {{}}, template: {{spec: {{{container}}}}}}}\n");
     assert_eq!(given_by("job.yaml", &service), "gpus=1 network=own shm_bytes=67108864 starter=kubernetes");
+    let custom = service.replace("Deployment", "ModelService").replace("selector: {}, ", "");
+    assert_eq!(given_by("job.yaml", &custom), "gpus=1 network=own shm_bytes=67108864 starter=kubernetes");
     let set = format!(
         "kind: LeaderWorkerSet\nspec: {{replicas: 2, leaderWorkerTemplate: {{size: 4, workerTemplate: {{spec: {{{container}}}}}}}}}\n"
     );
