@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blame::{Common, Direction, Doubt, Fault, Part, Scope, State, Verdict, Why};
-use cluster::{Cause, ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, SlowPort, TogetherRun};
+use cluster::{
+    Cause, ClusterRun, Fate, Loss, NodeRecord, NodeRun, NodeTest, PortRates, SlowPort, TogetherRun, WritesTest,
+};
 use probe::recording::StepOutcome;
 use probe::wire::between_nodes::BETWEEN_NODES;
 use report::{
-    NetworkCause, NetworkPart, NetworkReport, NetworkTest, NetworkTogether, NodeGroup, SlowRail, TogetherBusbw, rate,
+    NetworkCause, NetworkPart, NetworkPort, NetworkReport, NetworkTest, NetworkTogether, NetworkWrites, NodeGroup,
+    SlowRail, TogetherBusbw, rate,
 };
 
 /// What the tests of a run show; none if it was not asked for tests.
@@ -32,6 +35,7 @@ pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<Networ
         noise: verdict.noise,
         unseen_loss: verdict.unseen_loss,
         tests: run.between.tests.iter().map(|test| words.test(test)).collect(),
+        writes: run.between.writes.iter().map(|test| words.writes(test)).collect(),
         together: run.between.together.iter().map(|one| words.together(one)).collect(),
         nccl: logs(records),
         leaves: run.network.leaves.clone(),
@@ -67,7 +71,7 @@ impl Words<'_> {
 
     /// Where the slowness of a part comes from, by RDMA writes.
     fn cause(&self, part: Part) -> Option<NetworkCause> {
-        let cause = cluster::cause(part, &self.run.between, self.verdict, &|node| self.used_ports(node))?;
+        let (cause, writes) = cluster::cause(part, &self.run.between, self.verdict, &|node| self.used_ports(node))?;
         let is_link = matches!(part, Part::Link(..));
         let (kind, text) = match cause {
             Cause::Unknown(why) => ("unknown", format!("unknown: {why}")),
@@ -91,7 +95,7 @@ impl Words<'_> {
                 (kind, format!("{what}: by RDMA writes without GPU and NCCL, {}", ports.join("; ")))
             }
         };
-        Some(NetworkCause { kind, text })
+        Some(NetworkCause { kind, text, writes })
     }
 
     /// The RDMA ports that NCCL uses on a node, such as `mlx5_0:1`. None if it uses no RDMA, or if its log does not show that.
@@ -297,6 +301,17 @@ impl Words<'_> {
             nodes: [self.node(a), self.node(b)],
             round: test.round,
             rates: test.rates.clone(),
+            failure: test.failure.clone(),
+        }
+    }
+
+    fn writes(&self, test: &WritesTest) -> NetworkWrites {
+        let (a, b) = test.pair;
+        let port =
+            |port: &PortRates| NetworkPort { names: port.names.clone(), rates: port.rates, why: port.why.clone() };
+        NetworkWrites {
+            nodes: [self.node(a), self.node(b)],
+            ports: test.ports.iter().map(port).collect(),
             failure: test.failure.clone(),
         }
     }

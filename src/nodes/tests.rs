@@ -157,7 +157,12 @@ fn rdma_writes_name_the_nic_of_a_slow_node_or_say_why_not() {
     let cause = |run: &ClusterRun| {
         let (report, text) = judged_run(run, FailOn::Error);
         let part = report.network.unwrap().parts.remove(0);
-        assert!(text.contains("\n  cause  "), "{text}");
+        let rows = [
+            "\n  cause  ",
+            "\n  RDMA  n0 mlx5_0:1 > n4 mlx5_0:1: 48.0 GB/s; back: ",
+            "\n  RDMA  n0 mlx5_0:1 > n1 mlx5_0:1: ",
+        ];
+        assert!(rows.into_iter().all(|row| text.contains(row)), "{text}");
         part.cause.map(|cause| (cause.kind, cause.text)).unwrap()
     };
     let nic = "the NIC, its cable, switch port or slot: by RDMA writes without GPU and NCCL, mlx5_0:1 sends 24.0 GB/s, and sound ones 48.0 GB/s";
@@ -165,6 +170,22 @@ fn rdma_writes_name_the_nic_of_a_slow_node_or_say_why_not() {
     assert_eq!(cause(&run), ("unknown", unused.to_owned()));
     run.nodes[4] = with_log("n4", &IB, "400 Gb/sec (4X NDR)");
     assert_eq!(cause(&run), ("nic", nic.to_owned()));
+    let (report, _) = judged_run(&run, FailOn::Error);
+    let [mut page, mut json] = [Vec::new(), Vec::new()];
+    report.write_html(&mut page).unwrap();
+    report.write_json(&mut json).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(
+        page.contains(nic) && page.contains("<li>n0 mlx5_0:1 &gt; n4 mlx5_0:1: 48.0 GB/s; back: 24.0 GB/s</li>"),
+        "{page}"
+    );
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let ports = serde_json::json!([{"names": ["mlx5_0:1", "mlx5_0:1"], "rates": [48_000_000_000_u64, 24_000_000_000_u64], "why": null}]);
+    assert_eq!(
+        json["network"]["writes"][0],
+        serde_json::json!({"nodes": ["n0", "n4"], "ports": ports, "failure": null})
+    );
+    assert_eq!(json["network"]["parts"][0]["cause"]["writes"], serde_json::json!([0, 1]));
     let mut record = Vec::new();
     run.write(&mut record).unwrap();
     assert_eq!(ClusterRun::read(&record).unwrap(), run);

@@ -111,32 +111,45 @@ pub(super) fn writes_test(pair: Pair, nodes: [(&str, Option<&TestAnswer>); 2]) -
     WritesTest { pair, ports: first.iter().zip(second).enumerate().map(port).collect(), failure }
 }
 
-/// Where the slowness of a node or link comes from. None if it was not tested. `used` has the ports of the suspect that NCCL
-/// uses, and is none if the tests did not use RDMA or that is unknown.
+/// Where the slowness of a node or link comes from, and the indices of the tests that show it. None if it was not tested.
+/// `used` has the ports of the suspect that NCCL uses, and is none if the tests did not use RDMA or that is unknown.
 pub fn cause(
     part: Part,
     between: &BetweenNodes,
     verdict: &Verdict,
     used: &dyn Fn(usize) -> Option<BTreeSet<String>>,
-) -> Option<Cause> {
-    let is_suspect = |test: &&WritesTest| match part {
+) -> Option<(Cause, Vec<usize>)> {
+    let is_suspect = |test: &WritesTest| match part {
         Part::Node(node) => test.pair.1 == node,
         Part::Link(a, b) => [(a, b), (b, a)].contains(&test.pair),
         Part::Uplink(_) => false,
     };
     let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
     // A pair with the partner of a suspect is a reference.
-    let test = between.writes.iter().find(|test| is_suspect(test))?;
-    if let Some(why) = &test.failure {
-        return Some(Cause::Unknown(why.clone()));
-    }
+    let (number, test) = between.writes.iter().enumerate().find(|(_, test)| is_suspect(test))?;
     let (partner, suspect) = test.pair;
-    let is_reference =
-        |other: &&WritesTest| other.pair.0 == partner && other.pair != test.pair && is_sound(other.pair.1);
-    let Some(reference) = between.writes.iter().find(is_reference).filter(|_| is_sound(partner)) else {
-        return Some(Cause::Unknown("no other pair of sound nodes shows how fast RDMA writes are".to_owned()));
+    let is_reference = |other: &WritesTest| {
+        other.pair.0 == partner && other.pair != test.pair && is_sound(partner) && is_sound(other.pair.1)
     };
-    let used = used(suspect);
+    let reference = between.writes.iter().enumerate().find(|(_, other)| is_reference(other));
+    let tests = std::iter::once(number).chain(reference.map(|(number, _)| number)).collect();
+    let cause = compared(test, reference.map(|(_, test)| test), verdict.unseen_loss, used(suspect));
+    Some((cause, tests))
+}
+
+/// Where the slowness comes from by the suspect's writes and those of a sound pair.
+fn compared(
+    test: &WritesTest,
+    reference: Option<&WritesTest>,
+    unseen_loss: f64,
+    used: Option<BTreeSet<String>>,
+) -> Cause {
+    if let Some(why) = &test.failure {
+        return Cause::Unknown(why.clone());
+    }
+    let Some(reference) = reference else {
+        return Cause::Unknown("no other pair of sound nodes shows how fast RDMA writes are".to_owned());
+    };
     let mut slow = Vec::new();
     let mut open: Option<String> = None;
     let mut sound = BTreeSet::new();
@@ -155,16 +168,16 @@ pub fn cause(
         };
         let [least, most] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
         for (found, direction) in [(there, Direction::Receives), (back, Direction::Sends)] {
-            if rate(found) < (1.0 - verdict.unseen_loss) * rate(least) {
+            if rate(found) < (1.0 - unseen_loss) * rate(least) {
                 slow.push(SlowPort { name: name.clone(), direction, rate: found, reference: least });
-            } else if rate(found) < (1.0 - verdict.unseen_loss / 2.0) * rate(most) {
+            } else if rate(found) < (1.0 - unseen_loss / 2.0) * rate(most) {
                 open.get_or_insert(format!("{name} is neither clearly slow nor clearly fast"));
             } else {
                 sound.insert(name.clone());
             }
         }
     }
-    Some(match (slow.is_empty(), used, open) {
+    match (slow.is_empty(), used, open) {
         (false, Some(_), _) => Cause::Ports(slow),
         (false, None, _) => {
             Cause::Unknown("a port is slow for RDMA, too, and it is unknown whether the tests used it".to_owned())
@@ -175,7 +188,7 @@ pub fn cause(
         }
         (true, Some(used), None) if used.is_subset(&sound) => Cause::AbovePorts,
         (true, Some(_), None) => Cause::Unknown("a port that NCCL uses was not measured".to_owned()),
-    })
+    }
 }
 
 #[cfg(test)]

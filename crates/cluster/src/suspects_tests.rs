@@ -15,7 +15,9 @@ fn found(rates: [Option<u64>; 2], used: Option<&[&str]>) -> Cause {
         assert_eq!(node, 3);
         used.map(|used| used.iter().map(|&name| name.to_owned()).collect())
     };
-    cause(Part::Node(3), &between, &verdict(), &used).unwrap()
+    let (cause, tests) = cause(Part::Node(3), &between, &verdict(), &used).unwrap();
+    assert_eq!(tests, [0, 1]);
+    cause
 }
 
 fn verdict() -> Verdict {
@@ -49,9 +51,9 @@ fn what_is_not_clear_is_unknown() {
     let mut alone =
         BetweenNodes { writes: vec![WritesTest { pair: (0, 3), ..WritesTest::default() }], ..Default::default() };
     let unknown = |between: &BetweenNodes| cause(Part::Node(3), between, &verdict(), &|_| None);
-    assert!(matches!(unknown(&alone), Some(Cause::Unknown(why)) if why.starts_with("no other pair")));
+    assert!(matches!(unknown(&alone), Some((Cause::Unknown(why), _)) if why.starts_with("no other pair")));
     alone.writes[0].failure = Some("n3: no device".to_owned());
-    assert_eq!(unknown(&alone), Some(Cause::Unknown("n3: no device".to_owned())));
+    assert_eq!(unknown(&alone), Some((Cause::Unknown("n3: no device".to_owned()), vec![0])));
     assert_eq!(unknown(&BetweenNodes::default()), None);
 }
 

@@ -53,7 +53,8 @@ pub use json::SCHEMA;
 pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
 pub use location::relative;
 pub use network::{
-    NetworkCause, NetworkPart, NetworkReport, NetworkTest, NetworkTogether, SlowRail, TogetherBusbw, rate,
+    NetworkCause, NetworkPart, NetworkPort, NetworkReport, NetworkTest, NetworkTogether, NetworkWrites, SlowRail,
+    TogetherBusbw, rate,
 };
 pub use offer::{Offer, OfferState};
 pub use run::{ReportRun, Unopened};

@@ -19,6 +19,8 @@ pub struct NetworkReport {
     pub unseen_loss: f64,
     /// The tests, in the order in which they began.
     pub tests: Vec<NetworkTest>,
+    /// RDMA writes of suspects, in the order in which they began.
+    pub writes: Vec<NetworkWrites>,
     /// Runs of all sound nodes together.
     pub together: Vec<NetworkTogether>,
     /// What NCCL's logs of the tests show: the network, plugins, warnings. Each is a text with its nodes.
@@ -60,6 +62,8 @@ pub struct NetworkCause {
     pub kind: &'static str,
     /// The cause with its figures, or why it is unknown.
     pub text: String,
+    /// Indices of the RDMA writes that show it: those of the part, then those between sound nodes.
+    pub writes: Vec<usize>,
 }
 
 /// A rail that is slow in one direction.
@@ -85,6 +89,28 @@ pub struct NetworkTest {
     pub rates: Vec<[Option<u64>; 2]>,
     /// Why it failed. Null if it did not.
     pub failure: Option<String>,
+}
+
+/// RDMA writes between two nodes by verbs, without GPU and NCCL: each pair of ports alone.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NetworkWrites {
+    /// Names of the nodes.
+    pub nodes: [String; 2],
+    /// The pairs of ports.
+    pub ports: Vec<NetworkPort>,
+    /// Why there are none. Null if there are.
+    pub failure: Option<String>,
+}
+
+/// RDMA writes between a port of each node.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NetworkPort {
+    /// Name and number of the port on each node, such as `mlx5_0:1`.
+    pub names: [String; 2],
+    /// Bytes per second from the first node to the second and back. Null if it was not measured.
+    pub rates: [Option<u64>; 2],
+    /// Why a rate is missing. Null if none is, or if the reason is not known.
+    pub why: Option<String>,
 }
 
 /// A run of all sound nodes together.
@@ -137,6 +163,29 @@ pub fn rate(bytes_per_second: u64) -> String {
         1_000_000_000.. => (1_000_000_000, "GB/s"),
     };
     format!("{}.{} {name}", bytes_per_second / unit, bytes_per_second % unit * 10 / unit)
+}
+
+impl NetworkReport {
+    /// The RDMA writes that show a cause, in words.
+    pub(crate) fn writes_of(&self, cause: &NetworkCause) -> impl Iterator<Item = String> {
+        cause.writes.iter().filter_map(|test| self.writes.get(*test)).flat_map(NetworkWrites::measured)
+    }
+}
+
+impl NetworkWrites {
+    /// The rates of each pair of ports in words: `n1 mlx5_0:1 > n4 mlx5_0:1: 48.2 GB/s; back: 24.0 GB/s`.
+    pub(crate) fn measured(&self) -> Vec<String> {
+        let [a, b] = &self.nodes;
+        if let Some(why) = &self.failure {
+            return vec![format!("{a} and {b}: {why}")];
+        }
+        let port = |NetworkPort { names: [first, second], rates, why }: &NetworkPort| {
+            let [there, back] = rates.map(|bytes| bytes.map_or_else(|| "?".to_owned(), rate));
+            let why = why.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+            format!("{a} {first} > {b} {second}: {there}; back: {back}{why}")
+        };
+        self.ports.iter().map(port).collect()
+    }
 }
 
 /// A duration in words: `43.0 ms`.

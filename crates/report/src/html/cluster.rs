@@ -52,6 +52,10 @@ fn between(network: &NetworkReport, report: &ClusterReport) -> Markup {
             @for part in &network.parts {
                 article.(if part.state == "bad" { "error" } else if part.state == "common" { "warning" } else { "unknown" }) {
                     h3 { (part.title()) ": " (part.text) }
+                    @if let Some(cause) = &part.cause {
+                        p { "Cause: " (cause.text) }
+                        ul { @for text in network.writes_of(cause) { li { (text) } } }
+                    }
                     @if !part.evidence.is_empty() {
                         details {
                             summary { (counted(part.evidence.len(), "test shows", "tests show")) " it" }

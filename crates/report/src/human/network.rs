@@ -35,6 +35,9 @@ fn part(part: &NetworkPart, network: &NetworkReport, page: &mut Page<'_>) -> io:
     page.heading(&heading, style, &format!("{}: {}", part.title(), part.text))?;
     if let Some(cause) = &part.cause {
         page.row(2, label("cause"), COLUMN, &cause.text)?;
+        let writes: Vec<_> = network.writes_of(cause).collect();
+        writes.iter().take(SHOWN).try_for_each(|text| page.row(2, label("RDMA"), COLUMN, text))?;
+        more(writes.len(), page)?;
     }
     let tests: Vec<_> = part.evidence.iter().filter_map(|test| network.tests.get(*test)).collect();
     for test in tests.iter().take(SHOWN) {
