@@ -42,6 +42,20 @@ pub(super) fn network(run: &ClusterRun, records: &[NodeRecord]) -> Option<Networ
     })
 }
 
+/// Kinds and texts of the cause where RDMA writes are as fast as sound ones: of a slow part, of failed tests, of lost packets.
+const ABOVE_SLOW: [&str; 2] = [
+    "above-nic",
+    "above the NICs, each of which carries RDMA writes alone as fast as sound ones: GPU, PCIe between GPU and NIC, or settings",
+];
+const ABOVE_FAILED: [&str; 2] = [
+    "above-nic",
+    "above the NICs, each of which carries RDMA writes alone as fast as sound ones: GPU, NCCL, its settings, or the sockets by which ranks meet",
+];
+const BESIDE_LOSS: [&str; 2] = [
+    "unknown",
+    "unknown: each NIC carries RDMA writes alone as fast as sound ones, which does not show where packets are lost",
+];
+
 /// What the parts of a verdict are called.
 struct Words<'a> {
     run: &'a ClusterRun,
@@ -59,6 +73,11 @@ impl Words<'_> {
         self.records.iter().find(|record| record.name == name)
     }
 
+    /// The part, whose trouble RDMA writes may explain. `above` has the kind and the text of a cause above its ports.
+    fn suspect(&self, part: Part, state: &'static str, text: String, above: [&'static str; 2]) -> NetworkPart {
+        NetworkPart { cause: self.cause(part, above), ..self.part(part, state, text) }
+    }
+
     /// The part, with nothing said of it so far.
     fn part(&self, part: Part, state: &'static str, text: String) -> NetworkPart {
         let (kind, name) = match part {
@@ -66,19 +85,22 @@ impl Words<'_> {
             Part::Uplink(leaf) => ("uplink", self.run.network.leaves.get(leaf).cloned().unwrap_or_default()),
             Part::Link(a, b) => ("link", format!("{} - {}", self.node(a), self.node(b))),
         };
-        NetworkPart { kind, name, cause: self.cause(part), ..of_all(state, text) }
+        NetworkPart { kind, name, ..of_all(state, text) }
     }
 
-    /// Where the slowness of a part comes from, by RDMA writes.
-    fn cause(&self, part: Part) -> Option<NetworkCause> {
+    /// Where the trouble of a part comes from, by RDMA writes.
+    fn cause(&self, part: Part, [above, what_above]: [&'static str; 2]) -> Option<NetworkCause> {
         let (cause, writes) = cluster::cause(part, &self.run.between, self.verdict, &|node| self.used_ports(node))?;
         let is_link = matches!(part, Part::Link(..));
         let (kind, text) = match cause {
             Cause::Unknown(why) => ("unknown", format!("unknown: {why}")),
-            Cause::AbovePorts => (
-                "above-nic",
-                "above the NICs, each of which carries RDMA writes alone as fast as sound ones: GPU, PCIe between GPU and NIC, or settings"
-                    .to_owned(),
+            Cause::AbovePorts => (above, what_above.to_owned()),
+            Cause::Failing(why) => (
+                "below-nccl",
+                format!(
+                    "below NCCL: RDMA writes without GPU and NCCL fail, too, and do not between sound nodes: the NIC, its cable, \
+                     switch port, or settings of RDMA: {why}"
+                ),
             ),
             Cause::Ports(slow) => {
                 let port = |port: &SlowPort| {
@@ -118,7 +140,12 @@ impl Words<'_> {
             slow: slow.collect(),
             evidence: fault.evidence.clone(),
             margin: Some(fault.margin),
-            ..self.part(part, "bad", self.slowness(fault))
+            ..self.suspect(
+                part,
+                "bad",
+                self.slowness(fault),
+                if fault.capacity == 0.0 { ABOVE_FAILED } else { ABOVE_SLOW },
+            )
         }
     }
 
@@ -144,21 +171,15 @@ impl Words<'_> {
         format!("{does} at {percent:.0} %{}{}", rails.unwrap_or_default(), rates.unwrap_or_default())
     }
 
-    /// Tests that failed, by the node that is at fault or else by the link, but for those that a slow part explains.
+    /// Nodes and links of tests that failed.
     fn failures(&self) -> Vec<NetworkPart> {
-        let explained: BTreeSet<_> =
-            self.verdict.bad().into_values().flat_map(|fault| fault.evidence.clone()).collect();
-        let failed = self.run.between.tests.iter().enumerate().filter(|(number, _)| !explained.contains(number));
-        let mut parts = BTreeMap::new();
-        for (number, test) in failed {
-            let Some(why) = &test.failure else { continue };
-            let (a, b) = test.pair;
-            let part = test.culprit.map_or(Part::Link(a.min(b), a.max(b)), Part::Node);
-            let state = if test.culprit.is_some() { "bad" } else { "undecided" };
-            let known = parts.entry(part).or_insert_with(|| self.part(part, state, format!("a test failed: {why}")));
-            known.evidence.push(number);
-        }
-        parts.into_values().collect()
+        let failed = |(part, evidence): (Part, Vec<usize>)| {
+            let why = self.run.between.tests.get(*evidence.first()?)?.failure.as_ref()?;
+            let state = if matches!(part, Part::Node(_)) { "bad" } else { "undecided" };
+            let text = format!("a test failed: {why}");
+            Some(NetworkPart { evidence, ..self.suspect(part, state, text, ABOVE_FAILED) })
+        };
+        self.run.between.failures(self.verdict).into_iter().filter_map(failed).collect()
     }
 
     /// A node at which packets are lost.
@@ -170,7 +191,7 @@ impl Words<'_> {
                 format!("{share:.1} % of the packets to it are sent again, and {of_all:.1} % to all nodes")
             }
         };
-        NetworkPart { evidence: loss.tests.clone(), ..self.part(Part::Node(loss.node), "bad", text) }
+        NetworkPart { evidence: loss.tests.clone(), ..self.suspect(Part::Node(loss.node), "bad", text, BESIDE_LOSS) }
     }
 
     /// A rail that is slow on all nodes. Without an expected rate, others are faster.
@@ -271,7 +292,7 @@ impl Words<'_> {
                 }
                 Why::FewTests | Why::WeakEvidence | Why::NotRepeated | Why::Rival(_) => {
                     let text = self.why(*why);
-                    parts.insert((1 + parts.len(), text.clone()), self.part(part, "undecided", text));
+                    parts.insert((1 + parts.len(), text.clone()), self.suspect(part, "undecided", text, ABOVE_SLOW));
                 }
             }
         }

@@ -147,9 +147,10 @@ fn a_slow_rail_is_named_with_its_direction() {
 
 #[test]
 fn rdma_writes_name_the_nic_of_a_slow_node_or_say_why_not() {
-    let test = |pair, back| {
+    let test = |pair, back: Option<u64>| {
         let names = ["mlx5_0:1", "mlx5_0:1"].map(ToOwned::to_owned);
-        let ports = vec![PortRates { names, rates: [Some(48_000_000_000), back], why: None }];
+        let why = back.is_none().then(|| "n4: no completion within 5 s".to_owned());
+        let ports = vec![PortRates { names, rates: [Some(48_000_000_000), back], why, is_tried: true }];
         WritesTest { pair, ports, failure: None }
     };
     let mut run = tested(6, sends_half(4));
@@ -191,6 +192,42 @@ fn rdma_writes_name_the_nic_of_a_slow_node_or_say_why_not() {
     assert_eq!(ClusterRun::read(&record).unwrap(), run);
     run.between.writes[0] = test((0, 4), Some(48_000_000_000));
     assert_eq!(cause(&run).0, "above-nic");
+    run.between.writes[0] = test((0, 4), None);
+    let (kind, text) = cause(&run);
+    assert!(kind == "below-nccl" && text.ends_with("settings of RDMA: n4: no completion within 5 s"), "{text}");
+}
+
+#[test]
+fn rdma_writes_of_nodes_that_fail_or_lose_packets_say_what_they_show() {
+    let names = ["mlx5_0:1", "mlx5_0:1"].map(ToOwned::to_owned);
+    let ports = vec![PortRates { names, rates: [Some(48_000_000_000); 2], ..PortRates::default() }];
+    let writes = [(0, 4), (0, 1)].map(|pair| WritesTest { pair, ports: ports.clone(), failure: None });
+    let cause = |change: &dyn Fn(&mut NodeTest)| {
+        let mut run = tested(6, change);
+        run.between.writes = writes.to_vec();
+        run.nodes[4] = with_log("n4", &IB, "400 Gb/sec (4X NDR)");
+        let part = judged_run(&run, FailOn::Error).0.network.unwrap().parts.remove(0);
+        let cause = part.cause.unwrap();
+        (part.name, cause.kind, cause.text)
+    };
+    let (name, kind, text) = cause(&|test| {
+        if test.pair == (2, 4) {
+            test.failure = Some("n4: no connection".to_owned());
+            test.culprit = Some(4);
+        }
+    });
+    assert!(
+        (&*name, kind) == ("n4", "above-nic") && text.ends_with("the sockets by which ranks meet"),
+        "{name}: {text}"
+    );
+    let (name, kind, text) = cause(&|test| {
+        if test.pair.1 == 4 {
+            test.packets[0] = Some(Packets { sent: 1000, again: 12 });
+        } else if test.pair.0 == 4 {
+            test.packets[1] = Some(Packets { sent: 1000, again: 12 });
+        }
+    });
+    assert!((&*name, kind) == ("n4", "unknown") && text.ends_with("where packets are lost"), "{name}: {text}");
 }
 
 #[test]

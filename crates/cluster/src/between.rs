@@ -1,8 +1,10 @@
 //! What nodes did with each other.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
-use blame::{Fleet, InputError, Node, Outcome, Pair, PairTest, Purpose, Verdict, decide};
+use blame::{Fleet, InputError, Node, Outcome, Pair, PairTest, Part, Purpose, Verdict, decide};
 
 use super::losses::{Loss, Packets, losses};
 use super::suspects::WritesTest;
@@ -95,6 +97,30 @@ impl BetweenNodes {
     /// The nodes at which packets are lost.
     pub fn losses(&self) -> Vec<Loss> {
         losses(&self.tests)
+    }
+
+    /// Tests that failed, by index, but for those that a slow part explains: by the node that is at fault, or else by the link.
+    pub fn failures(&self, verdict: &Verdict) -> BTreeMap<Part, Vec<usize>> {
+        let explained: BTreeSet<_> = verdict.bad().into_values().flat_map(|fault| fault.evidence.clone()).collect();
+        let mut failures: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (number, test) in self.tests.iter().enumerate() {
+            if test.failure.is_some() && !explained.contains(&number) {
+                let (a, b) = test.pair;
+                let part = test.culprit.map_or(Part::Link(a.min(b), a.max(b)), Part::Node);
+                failures.entry(part).or_default().push(number);
+            }
+        }
+        failures
+    }
+
+    /// The nodes and links that RDMA writes are to explain: those that are slow, those of failed tests, nodes at which packets
+    /// are lost, and those that are undecided.
+    pub(super) fn suspects(&self, verdict: &Verdict) -> Vec<Part> {
+        let lossy = self.losses().into_iter().map(|loss| Part::Node(loss.node));
+        let slow = verdict.bad().into_keys();
+        let parts = slow.chain(self.failures(verdict).into_keys()).chain(lossy).chain(verdict.undecided().into_keys());
+        let mut seen = BTreeSet::new();
+        parts.filter(|part| !matches!(part, Part::Uplink(_)) && seen.insert(*part)).collect()
     }
 }
 

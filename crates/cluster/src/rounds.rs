@@ -140,10 +140,11 @@ impl<'r, 'a> Rounds<'r, 'a> {
         let is_left_out = |node: usize| self.found.left_out.iter().any(|(left_out, _)| *left_out == node);
         let agents = self.gathering.agents.iter().enumerate();
         let takes_tests: Vec<_> = agents.map(|(node, agent)| agent.fate.is_none() && !is_left_out(node)).collect();
-        for pair in suspects::pairs(&self.verdict()?, &self.network.leaf_of, &takes_tests) {
+        for pair in suspects::pairs(&self.found, &self.verdict()?, &self.network.leaf_of, &takes_tests) {
             let nodes = vec![pair.0, pair.1];
             self.wait_for(&nodes)?;
-            if self.is_late() || nodes.iter().any(|node| self.ready(*node).is_none()) {
+            let left = self.limits.budget.saturating_sub(self.gathering.began.elapsed());
+            if left < WRITES_TIME + END_TIME || nodes.iter().any(|node| self.ready(*node).is_none()) {
                 continue;
             }
             self.gathering.note(&format!("RDMA writes between {} and {}", self.name(pair.0), self.name(pair.1)));

@@ -30,6 +30,9 @@ pub struct PortRates {
     pub rates: [Option<u64>; 2],
     /// Why a rate is missing.
     pub why: Option<String>,
+    /// True if both ends were ready to connect, so that a missing rate is a failure of the writes.
+    #[serde(default)]
+    pub is_tried: bool,
 }
 
 /// Where the slowness of a part comes from, by RDMA WRITEs.
@@ -37,6 +40,8 @@ pub struct PortRates {
 pub enum Cause {
     /// These ports are slow without GPU and NCCL, too.
     Ports(Vec<SlowPort>),
+    /// Writes fail through a port that NCCL uses, for this reason, and do not between sound nodes.
+    Failing(String),
     /// All ports that NCCL uses are as fast as sound ones.
     AbovePorts,
     /// It is unknown, for this reason.
@@ -61,14 +66,14 @@ const MOST: usize = 8;
 
 /// The pairs to test, of nodes that take tests: each suspect with a sound node, on the same leaf if possible, and that one
 /// with another sound node.
-pub(super) fn pairs(verdict: &Verdict, leaf_of: &[usize], takes_tests: &[bool]) -> Vec<Pair> {
-    let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
+pub(super) fn pairs(between: &BetweenNodes, verdict: &Verdict, leaf_of: &[usize], takes_tests: &[bool]) -> Vec<Pair> {
+    let suspects = between.suspects(verdict);
+    let is_sound = |node: usize| is_sound(node, verdict, &suspects);
     let testable: Vec<_> =
         takes_tests.iter().enumerate().filter_map(|(node, takes_tests)| takes_tests.then_some(node)).collect();
     let sound: Vec<_> = testable.iter().copied().filter(|node| is_sound(*node)).collect();
-    let parts = verdict.bad().into_keys().chain(verdict.undecided().into_keys());
     let mut pairs = Vec::new();
-    for part in parts.filter(|part| !matches!(part, Part::Uplink(_))).take(MOST) {
+    for &part in suspects.iter().take(MOST) {
         let (suspect, partner) = match part {
             Part::Link(a, b) if is_sound(a) => (b, Some(a)),
             Part::Link(a, b) => (a, Some(b)),
@@ -84,11 +89,27 @@ pub(super) fn pairs(verdict: &Verdict, leaf_of: &[usize], takes_tests: &[bool]) 
             continue;
         }
         pairs.push((partner, suspect));
-        pairs.extend(sound.iter().find(|other| ![partner, suspect].contains(*other)).map(|other| (partner, *other)));
+        let reference = sound
+            .iter()
+            .map(|other| (partner, *other))
+            .find(|pair| ![partner, suspect].contains(&pair.1) && is_sound_pair(*pair, verdict, &suspects));
+        pairs.extend(reference);
     }
     let mut seen = BTreeSet::new();
     pairs.retain(|pair| seen.insert(*pair));
     pairs
+}
+
+/// True if the node is as fast as others, and no suspect.
+fn is_sound(node: usize, verdict: &Verdict, suspects: &[Part]) -> bool {
+    matches!(verdict.nodes.get(node), Some(State::Sound { .. })) && !suspects.contains(&Part::Node(node))
+}
+
+/// True if both nodes are sound, and their link is no suspect.
+fn is_sound_pair((a, b): Pair, verdict: &Verdict, suspects: &[Part]) -> bool {
+    is_sound(a, verdict, suspects)
+        && is_sound(b, verdict, suspects)
+        && !suspects.contains(&Part::Link(a.min(b), a.max(b)))
 }
 
 /// The test by what its nodes answered.
@@ -106,7 +127,12 @@ pub(super) fn writes_test(pair: Pair, nodes: [(&str, Option<&TestAnswer>); 2]) -
         let unread = |answer: &TestAnswer| {
             answer.writes.list().get(number)?.received_bytes_per_second.known().err().map(|gap| gap.why)
         };
-        PortRates { names: [name(0), name(1)], rates: [received(two), received(one)], why: why(&unread) }
+        PortRates {
+            names: [name(0), name(1)],
+            rates: [received(two), received(one)],
+            why: why(&unread),
+            is_tried: one.tried.copied().unwrap_or_default(),
+        }
     };
     WritesTest { pair, ports: first.iter().zip(second).enumerate().map(port).collect(), failure }
 }
@@ -124,12 +150,12 @@ pub fn cause(
         Part::Link(a, b) => [(a, b), (b, a)].contains(&test.pair),
         Part::Uplink(_) => false,
     };
-    let is_sound = |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { .. }));
+    let suspects = between.suspects(verdict);
     // A pair with the partner of a suspect is a reference.
     let (number, test) = between.writes.iter().enumerate().find(|(_, test)| is_suspect(test))?;
     let (partner, suspect) = test.pair;
     let is_reference = |other: &WritesTest| {
-        other.pair.0 == partner && other.pair != test.pair && is_sound(partner) && is_sound(other.pair.1)
+        other.pair.0 == partner && other.pair != test.pair && is_sound_pair(other.pair, verdict, &suspects)
     };
     let reference = between.writes.iter().enumerate().find(|(_, other)| is_reference(other));
     let tests = std::iter::once(number).chain(reference.map(|(number, _)| number)).collect();
@@ -152,6 +178,7 @@ fn compared(
     };
     let mut slow = Vec::new();
     let mut open: Option<String> = None;
+    let mut failing: Option<String> = None;
     let mut sound = BTreeSet::new();
     for port in &test.ports {
         let name = &port.names[1];
@@ -163,7 +190,8 @@ fn compared(
         let (Some([there, back]), Some(levels)) = ((port.rates[0].zip(port.rates[1])).map(|(a, b)| [a, b]), levels)
         else {
             let why = port.why.clone().or_else(|| same?.why.clone());
-            open.get_or_insert(why.unwrap_or_else(|| format!("{name} was not measured")));
+            let unknown = if port.is_tried && levels.is_some() { &mut failing } else { &mut open };
+            unknown.get_or_insert(why.unwrap_or_else(|| format!("{name} was not measured")));
             continue;
         };
         let [least, most] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
@@ -177,6 +205,13 @@ fn compared(
             }
         }
     }
+    let open = match (failing, &used) {
+        (Some(why), Some(_)) if slow.is_empty() => return Cause::Failing(why),
+        (Some(why), None) => {
+            Some(format!("RDMA writes fail, too, and it is unknown whether the tests used the port: {why}"))
+        }
+        _ => open,
+    };
     match (slow.is_empty(), used, open) {
         (false, Some(_), _) => Cause::Ports(slow),
         (false, None, _) => {

@@ -42,7 +42,7 @@ pub struct NetworkPart {
     pub state: &'static str,
     /// What is wrong with it, or why it is undecided.
     pub text: String,
-    /// Where its slowness comes from, by RDMA writes without GPU and NCCL. Null if they were not tried.
+    /// Where its trouble comes from, by RDMA writes without GPU and NCCL. Null if they were not tried.
     pub cause: Option<NetworkCause>,
     /// What is left of a slow node, uplink or link, as a fraction of a sound one; null for others.
     pub capacity: Option<f64>,
@@ -54,11 +54,12 @@ pub struct NetworkPart {
     pub margin: Option<f64>,
 }
 
-/// Where the slowness of a part comes from.
+/// Where the trouble of a part comes from.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NetworkCause {
-    /// `nic`, its cable, switch port or slot; `path` of a link's ports; `above-nic`; or `unknown`.
-    #[schemars(extend("enum" = ["nic", "path", "above-nic", "unknown"]))]
+    /// `nic`, its cable, switch port or slot; `path` of a link's ports; `below-nccl` where RDMA writes fail, too;
+    /// `above-nic`; or `unknown`.
+    #[schemars(extend("enum" = ["nic", "path", "below-nccl", "above-nic", "unknown"]))]
     pub kind: &'static str,
     /// The cause with its figures, or why it is unknown.
     pub text: String,

@@ -204,6 +204,7 @@ class Writes(StandInNodes):
         """Why neither node has a rate."""
         ports = [body["writes"][0] for body in self.written(*stand_ins, **more)]
         self.assertEqual([port["received_bytes_per_second"] for port in ports], [None, None])
+        self.tried = [port["tried"] for port in ports]
         return [port.get("unread", {}).get("received_bytes_per_second") for port in ports]
 
     def test_each_port_and_way(self):
@@ -215,11 +216,11 @@ class Writes(StandInNodes):
     def test_a_failure_stays_with_the_node_that_has_it(self):
         self.assertEqual(self.reasons("", "corrupt=1"), ["the received bytes differ from those sent", None])
         why = "completion with error 12 IBV_WC_RETRY_EXC_ERR, vendor error 0x0"
-        self.assertEqual(self.reasons("wc_status=12", ""), [why, None])
+        self.assertEqual((self.reasons("wc_status=12", ""), self.tried), ([why, None], [True, True]))
         self.assertEqual(self.reasons("", "ibv_reg_mr=12"), [None, "ibv_reg_mr: ENOMEM: Cannot allocate memory"])
         self.assertEqual(self.reasons("", "link_layer=1"),
                          ["one of both ports is of InfiniBand, the other of Ethernet"] * 2)
-        self.assertEqual(self.reasons("", "", seconds=-1), ["no time was left for it"] * 2)
+        self.assertEqual((self.reasons("", "", seconds=-1), self.tried), (["no time was left for it"] * 2, [False, False]))
 
     def test_a_node_without_rdma_says_why(self):
         one, two = self.written("port_state=1", "")

@@ -13,8 +13,8 @@ and an answer is a part of kind
     alive   this node is in a test. It comes every few seconds
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
             bytes (of the all_reduce), busbw_bytes_per_second, wrong, left_out, writes (by pair of ports: ports,
-            rate_gbits_per_s, received_bytes_per_second): the outcome of a test on this node. What was not measured is
-            null
+            rate_gbits_per_s, received_bytes_per_second, tried (both ends were ready to connect)): the outcome of a
+            test on this node. What was not measured is null
 """
 import json
 import os

@@ -61,6 +61,7 @@ class PortWrites(QueuePairs):
     def __init__(self, device, context, body):
         super().__init__(device.host.verbs, context, None, None, 2 * WRITE_BYTES)
         self.device, self.body, self.peer = device, body, None
+        self.is_tried = False
 
     def create(self, until):
         """What the other end needs in order to connect."""
@@ -170,12 +171,15 @@ def port_body(peers, port, names, until):
         body.fields["received_bytes_per_second"] = None
     finally:
         end.close()
+    body.fields["tried"] = end.is_tried
     return body.body()
 
 
 def received_rate(peers, end, until):
     """What this node received in bytes per second. The first node writes first."""
-    peers.step(end.connect, peers.step(end.create, until))
+    peer = peers.step(end.create, until)
+    end.is_tried = True
+    peers.step(end.connect, peer)
     received = None
     for sender in range(2):
         sent = peers.step(end.send if sender == peers.rank else bool)

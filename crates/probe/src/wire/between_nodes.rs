@@ -43,6 +43,8 @@ objects! {
         pub ports: Field<Vec<String>>,
         pub rate_gbits_per_s: Field<f64>,
         pub received_bytes_per_second: Field<f64>,
+        /// True if both ends were ready to connect, so that a missing rate is a failure of the writes.
+        pub tried: Field<bool>,
     }
 
     /// Packets that a node sent in a test.
