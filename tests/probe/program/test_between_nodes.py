@@ -291,13 +291,40 @@ class Failures(StandInNodes):
         self.assertEqual(failed["message"], "rank 1: port %d of the node with rank 0 cannot be reached: "
                                             "127.0.0.1: Connection refused" % port)
 
-    def test_a_rank_that_dies_outside_of_a_test(self):
-        node, = self.nodes(0)
-        step, rank = node.descendants()
+    def kill_rank(self, node):
+        _, rank = node.descendants()
         os.kill(rank, signal.SIGKILL)
+
+    def test_a_rank_that_dies_between_tests_fails_the_next_one(self):
+        one, two = self.nodes(0, 0)
+        self.assert_right(0, [one, two])
+        self.kill_rank(one)
+        one.get_ready()
+        self.begin(1, [one, two])
+        failed = one.until("test")["failed"]
+        self.assertEqual((failed["how"], failed["signal"]), ("signal", "SIGKILL"))
+        two.order({"stop": 1})
+        two.until("test")
+        for node in (one, two):
+            node.get_ready()
+        self.assert_right(2, [one, two])
+        self.assert_end(one, 3)
+
+    def test_a_rank_that_dies_after_the_last_test_fails_the_step(self):
+        node, = self.nodes(0)
+        self.kill_rank(node)
+        node.get_ready()
+        node.order({"end": True})
         event = node.until("failed")
         self.assertEqual((event["how"], event["signal"], event["rank"]), ("signal", "SIGKILL", 0))
         self.assertEqual(node.until("end")["failed"], 1)
+
+    def test_ranks_that_die_again_without_a_test_fail_the_step(self):
+        node, = self.nodes(0)
+        self.kill_rank(node)
+        node.get_ready()
+        self.kill_rank(node)
+        self.assertEqual(node.until("failed")["signal"], "SIGKILL")
 
     def test_ranks_that_never_get_ready(self):
         (self.root / "torch.py").write_text("raise ValueError('enough')")
@@ -367,7 +394,7 @@ class OrderPieces(unittest.TestCase):
 
 
     def test_an_order_to_a_rank_that_has_died_fails_nothing_by_itself(self):
-        team = module("between_nodes").Team(types.SimpleNamespace(report=None))
+        team = module("between_nodes").Team(types.SimpleNamespace(report=None, lost=None))
         far, near = os.pipe()
         self.addCleanup(os.close, near)
         os.close(far)

@@ -44,6 +44,8 @@ def probe_between_nodes(arguments, report):
             node.serve(team)
         finally:
             team.close()
+    if node.lost:
+        raise StepFailed(node.lost)
     return {"tests": node.tests}
 
 
@@ -58,6 +60,7 @@ class Node:
         self.env = dict(os.environ)
         self.tests, self.is_over = 0, False
         self.renewals = 0  # lines of the log name it as their run
+        self.lost = None  # the failure of a rank that no test has reported
 
     def serve(self, team):
         """Follows orders until the ranks have to restart, or the step ends."""
@@ -119,6 +122,10 @@ class Team:
     def begin(self, test):
         self.test, self.answers, self.started = test, {}, time.monotonic()
         self.traffic, self.said_alive = traffic_now(), self.started
+        if self.node.lost:
+            lost, self.node.lost = self.node.lost, None
+            self.give_up(lost)
+            return
         for local, rank in enumerate(self.in_test()):
             rank.rank, rank.number, rank.phase = test["rank"] + local, 0, "start"
             try:
@@ -166,7 +173,8 @@ class Team:
 
     def judge(self, now):
         """Reports that this node is alive, and a failure, once the other ranks have had time to fail too. Outside of a
-        test the step fails with it: it would with the next ranks."""
+        test the next one fails with it. The step fails if the ranks were never ready, because it would with the next
+        ones, or if ranks die again without a test."""
         if self.test and now > self.said_alive + ALIVE_PERIOD:
             self.report.part({"kind": "alive"})
             self.said_alive = now
@@ -176,9 +184,12 @@ class Team:
         rank = culprit(self.ranks, self.first_failed)
         if now > self.until or rank.failed["how"] != "exception" or all(other.failed for other in self.in_test()):
             body = blaming(rank, self.in_test())
-            if self.test is None:
+            if self.test:
+                self.give_up(body)
+            elif self.node.lost or len(self.ports) < len(self.ranks):
                 raise StepFailed(body)
-            self.give_up(body)
+            else:
+                self.node.lost, self.is_spent = body, True
 
     def stop(self, number):
         if self.test and self.test["test"] == number:
