@@ -143,6 +143,15 @@ fn a_node_behind_a_doubtful_uplink_stays_within_its_leaf() {
 }
 
 #[test]
+fn a_node_of_an_unknown_leaf_is_behind_no_doubtful_uplink() {
+    let leaves = [None, Some(0), Some(1)];
+    let nodes = leaves.into_iter().map(|leaf| Node { leaf, present: true }).collect();
+    let fleet = Fleet { nodes, expected: None, seed: 7 };
+    let suspects = suspects(&[Part::Node(0), Part::Uplink(0)]);
+    assert_eq!(Settling::new(&fleet, &[], &suspects).pairs(Part::Node(0)), [(0, 2)]);
+}
+
+#[test]
 fn an_uplink_is_crossed_by_clean_nodes() {
     let fleet = fleet(24, Some(6));
     let doubtful = suspects(&[Part::Uplink(0), Part::Uplink(1), Part::Node(2), Part::Node(20)]);
