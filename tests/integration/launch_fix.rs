@@ -1,5 +1,6 @@
 //! `check --fix` of launch files: the diff of each fixture, which git applies, and what is judged afterwards.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,7 +26,8 @@ fn apply(folder: &Path, diff: &str) {
 fn a_patch_settles_what_it_says() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/launches");
     let names = fs::read_dir(&fixtures).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    for name in names.filter(|name| Path::new(name).extension() != Some("diff".as_ref())) {
+    let names: BTreeSet<_> = names.filter(|name| Path::new(name).extension() != Some("diff".as_ref())).collect();
+    for name in names {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(fixtures.join(&name), folder.path().join(&name)).unwrap();
         let (diff, effects) = fix(folder.path(), &name, HOST);
