@@ -177,7 +177,7 @@ impl Given {
         }
     }
 
-    /// What gives it RDMA devices; absent if nothing does.
+    /// What gives it RDMA devices; absent if nothing does. Another resource says which devices a claim brings.
     pub(super) fn rdma(&self, file: &str) -> Fact<Vec<String>> {
         let all = (!self.starter.isolates() && !self.restricts_devices).then(|| "the devices of the host".to_owned());
         let privileged = self.is_privileged.then(|| "privileged".to_owned());
@@ -186,7 +186,11 @@ impl Given {
         let sites = self.rdma.iter().map(|said| site(file, said.line, "RDMA devices"));
         match names.is_empty() {
             true if self.unread.is_some() => self.unknown(file),
-            true => Fact::Absent,
+            true => self.details.fact(Detail::Claims, file, "resource claims").and_then(|claims, at| {
+                let place = at.first().map(ToString::to_string).unwrap_or_default();
+                let why = format!("{place}: a claim may bring RDMA devices: {}", claims.join(", "));
+                Fact::Unknown(Gap::new(why).settled_by("see its devices: kubectl get resourceclaimtemplates -o yaml"))
+            }),
             false => Fact::seen(names, sites),
         }
     }

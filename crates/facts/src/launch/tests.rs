@@ -520,7 +520,7 @@ fn a_pod_gets_what_its_containers_and_its_template_say() {
                     resources: {limits: {nvidia.com/mig-1g.10gb: 1, cpu: 500m, hugepages-2Mi: 5Gi}, claims: [{name: imex}]}}]}";
     assert_eq!(
         pod(detailed),
-        "claims=imex cpus=1 directory=/w gpus=1 huge_pages=2Mi: 5Gi network=own runtime=nvidia security=RuntimeDefault shm_bytes=67108864 \
+        "claims=imex cpus=1 directory=/w gpus=1 huge_pages=2Mi: 5Gi network=own rdma=? runtime=nvidia security=RuntimeDefault shm_bytes=67108864 \
          starter=kubernetes"
     );
     assert_eq!(
