@@ -75,7 +75,9 @@ def too_large(size, largest):
 
 
 def too_slow(expected_seconds, left):
-    if expected_seconds * CALLS_AT_LEAST > left or left <= 0:
+    if left <= 0:
+        return "the step has no time left; raise its deadline, or request fewer sizes"
+    if expected_seconds * CALLS_AT_LEAST > left:
         return ("judging by the previous size, its %d calls would take %.1f seconds, and the step has %.1f left; raise "
                 "its deadline, or request fewer sizes" % (CALLS_AT_LEAST, expected_seconds * CALLS_AT_LEAST, left))
     return None
