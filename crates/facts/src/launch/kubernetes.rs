@@ -13,7 +13,7 @@ use super::given::{Given, Said, SharedMemory, Starter, Unread, bytes, cpus, is_c
 const COPIES: &[&str] = &["replicas", "parallelism", "size", "numNodes"];
 
 /// Words in the kinds of resources whose replicas are one job. Those of other kinds serve requests side by side.
-const JOBS: &[&str] = &["Job", "Ray", "LeaderWorkerSet", "Workflow"];
+const JOBS: &[&str] = &["Job", "Ray", "LeaderWorkerSet", "Workflow", "TrainingRuntime"];
 
 /// Annotations that attach more networks to a pod.
 const NETWORKS: &[&str] = &["k8s.v1.cni.cncf.io/networks", "networking.gke.io/interfaces"];
