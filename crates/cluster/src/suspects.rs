@@ -100,12 +100,12 @@ pub(super) fn pairs(between: &BetweenNodes, verdict: &Verdict, leaf_of: &[usize]
     pairs
 }
 
-/// True if the node is as fast as others, and no suspect.
+/// True if the node is as fast as others, and not a suspect.
 fn is_sound(node: usize, verdict: &Verdict, suspects: &[Part]) -> bool {
     matches!(verdict.nodes.get(node), Some(State::Sound { .. })) && !suspects.contains(&Part::Node(node))
 }
 
-/// True if both nodes are sound, and their link is no suspect.
+/// True if neither node nor their link is a suspect, and both nodes are sound.
 fn is_sound_pair((a, b): Pair, verdict: &Verdict, suspects: &[Part]) -> bool {
     is_sound(a, verdict, suspects)
         && is_sound(b, verdict, suspects)

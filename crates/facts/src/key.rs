@@ -518,7 +518,7 @@ keys! {
     CONTAINER_NAME "container.name" String, "The containers of the launch file that are judged, with file and line; all facts of a container are absent without a launch file that starts one";
     CONTAINER_STARTER "container.starter" String, "What starts the container: docker, compose, kubernetes, service (SkyPilot, dstack, Determined), or scheduler (pyxis, Apptainer), which keeps the network, the memory and the devices of the host";
     CONTAINER_RUNS_TORCH "container.runs_torch" bool, "True when the image has PyTorch, or when a launcher in the command or a setting of NCCL or PyTorch shows that it does";
-    CONTAINER_GPUS "container.gpus" i64, "Number of GPUs that the container gets, unless it gets all";
+    CONTAINER_GPUS "container.gpus" i64, "Number of GPUs that the container gets, unless it gets all, or parts of GPUs";
     CONTAINER_SHM "container.shm_bytes" i64, "Size of the container's /dev/shm in bytes, 64 MiB unless the launch says otherwise; absent if it is that of the host, or as large as memory";
     CONTAINER_NETWORK "container.network" String, "Network of the container: host, bridge (the default of Docker and Podman, whose addresses only the host reaches), or own";
     CONTAINER_RDMA "container.rdma" Vec<String>, "What gives the container RDMA devices: a path, a resource of Kubernetes, privileged";
@@ -543,7 +543,7 @@ keys! {
     CONTAINER_HIDDEN "container.hidden" Vec<String>, "What mounts of the container hide: the folder, and the PyTorch or NCCL of the image that is in it";
     CONTAINER_COLLIDING_PORTS "container.colliding_ports" Vec<String>, "Options for a port that commands of several Compose services on the network of the host have in common, with the services";
     CONTAINER_NOT_PASSED "container.not_passed" Vec<String>, "Variables that a script exports and does not pass to the container that it starts";
-    CONTAINER_LOCAL_ADDRESS "container.local_address" String, "MASTER_ADDR, if it leads to the host itself: a loopback address, or the name of a Compose service";
+    CONTAINER_LOCAL_ADDRESS "container.local_address" String, "MASTER_ADDR, if the launch says that it leads to the host itself: a loopback address, or the name of a Compose service. An address that a script or a cluster computes is taken for that of a node";
     CONTAINER_ABSENT_GPUS "container.absent_gpus" Vec<String>, "CUDA_VISIBLE_DEVICES, if its first index is that of a GPU which the container does not have";
     JOB_LINES "job.lines" i64, "Number of lines in the logs of the job; all facts of a job are absent without a log";
     JOB_FIRST "job.first" String, "The kind of the failure that is the likeliest cause, of job.causes";

@@ -174,7 +174,7 @@ impl NetworkReport {
 }
 
 impl NetworkWrites {
-    /// The rates of each pair of ports in words, none if there are no ports: `n1 mlx5_0:1 > n4 mlx5_0:1: 48.2 GB/s; back: 24.0 GB/s`.
+    /// The rates of each pair of ports in words: `n1 mlx5_0:1 > n4 mlx5_0:1: 48.2 GB/s; back: 24.0 GB/s`.
     pub(crate) fn measured(&self) -> Vec<String> {
         let [a, b] = &self.nodes;
         let port = |NetworkPort { names: [first, second], rates, why }: &NetworkPort| {

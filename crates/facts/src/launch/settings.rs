@@ -52,6 +52,7 @@ fn few_rdma_nodes(facts: &Facts) -> Fact<Vec<String>> {
 /// A choice of GPUs that begins with an index which the container does not have: CUDA counts the GPUs of the container from 0,
 /// and shows those before the first index that does not exist.
 fn absent_gpus(facts: &Facts) -> Fact<Vec<String>> {
+    // A UUID is not compared.
     let first = |value: &str| value.split(',').next().and_then(|index| index.trim().parse::<i64>().ok()).unwrap_or(0);
     match (facts.setting("CUDA_VISIBLE_DEVICES"), facts.get(key::CONTAINER_GPUS)) {
         (Fact::Seen { value, at }, Fact::Seen { value: count, .. }) if first(&value) >= *count => {
@@ -74,7 +75,8 @@ fn not_passed(file: &LaunchFile, containers: &[LaunchContainer]) -> Fact<Vec<Str
 }
 
 /// The address of the first rank, if it leads to the host itself: a loopback address, or the name of a service, all of which
-/// Compose starts on one host. A script or a cluster computes the address of a node.
+/// Compose starts on one host. An address that a script or a cluster computes is
+/// taken for that of a node.
 fn local_address(file: &LaunchFile, facts: &Facts) -> Fact<String> {
     let services: Vec<_> = file.containers.iter().filter(|one| one.given.starter == Starter::Compose).collect();
     let is_service = |name: &str| services.iter().any(|service| service.name == name);
