@@ -17,6 +17,8 @@ try:
 except ImportError:
     jsonschema = None
 
+# Seconds until a test gives up. What it waits for takes a fraction of this even on a busy machine, and never comes if it fails.
+PATIENCE = 600
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 START = 'import sys; SOURCE = sys.stdin.read(); exec(compile(SOURCE, "%s", "exec"))' % ran_lines.JOINED
 with open(os.path.join(FOLDER, "events.schema.json")) as file:
@@ -100,7 +102,7 @@ class Payload(unittest.TestCase):
     def run_plan(self, plan, **more):
         """The events of a run that reaches its end."""
         process = self.start(plan, **more)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=PATIENCE)
         self.assertTrue(process.returncode == 0 and not err, "%d: %r" % (process.returncode, err[-2000:]))
         return self.events(out)
 
@@ -127,11 +129,20 @@ class Payload(unittest.TestCase):
         """The event that closes the only step."""
         return events[-2]
 
+    def hang(self, run, shortest, reached):
+        """The event that closes a run which hangs, from `run(limit)` with its limit in seconds. On a busy machine it may not come to
+        where it hangs within the shortest limit; `reached(event)` is true if it did."""
+        for limit in (shortest, 4 * shortest, 16 * shortest):
+            event = run(limit)
+            if reached(event):
+                break
+        return event
+
     def parts(self, events, kind):
         return [event["body"] for event in events if event["event"] == "part" and event["body"]["kind"] == kind]
 
     def assert_gone(self, pids):
-        until = time.monotonic() + 5
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and any(self.runs(pid) for pid in pids):
             time.sleep(0.05)
         self.assertEqual([pid for pid in pids if self.runs(pid)], [])

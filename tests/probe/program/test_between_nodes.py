@@ -10,12 +10,11 @@ import types
 import unittest
 import unittest.mock
 
-from harness import Payload, module, program
+from harness import PATIENCE, Payload, module, program
 from machine import KERNEL_PLACES, STAND_INS, Machine
 from test_machine_rdma import SoftRoce
 from test_torch import HAS_TORCH
 
-PATIENCE = 120  # seconds until a program that does not answer is killed, which fails its test
 # The stand-in for PyTorch takes a second for a million elements.
 SMALL = {'MESSAGE_BYTES = {"nccl": 64 * MIB, "gloo": 4 * MIB}': 'MESSAGE_BYTES = {"nccl": 400, "gloo": 400}',
          "BATCH_SECONDS, MOST_SENDS = 3, 0.1, 64": "BATCH_SECONDS, MOST_SENDS = 3, 0.001, 4"}
@@ -34,7 +33,7 @@ class Node:
     def close(self):
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE)
         self.process.stdout.close()
 
     def until(self, kind):
@@ -107,7 +106,7 @@ class Nodes(Payload):
         node.order({"end": True})
         self.assertEqual(node.until("result"), {"tests": tests})
         self.assertEqual(node.until("end")["run"], 1)
-        self.assertEqual(node.process.wait(timeout=30), 0)
+        self.assertEqual(node.process.wait(timeout=PATIENCE), 0)
 
     def measured(self, node):
         return [(body["bytes"], body["wrong"]) for body in self.parts(node.seen, "measurement")]
@@ -355,7 +354,7 @@ class Orders(StandInNodes):
         processes = node.descendants()
         self.assertEqual(len(processes), 3)
         node.process.stdin.close()
-        self.assertEqual(node.process.wait(timeout=30), 128 + signal.SIGTERM)
+        self.assertEqual(node.process.wait(timeout=PATIENCE), 128 + signal.SIGTERM)
         self.assert_gone(processes)
 
     def test_the_end_of_input_after_orders_to_a_step_that_has_ended(self):
@@ -365,7 +364,7 @@ class Orders(StandInNodes):
         node.until("setup")
         node.order({"end": "x" * (1 << 18)})
         node.process.stdin.close()
-        self.assertEqual(node.process.wait(timeout=30), 128 + signal.SIGTERM)
+        self.assertEqual(node.process.wait(timeout=PATIENCE), 128 + signal.SIGTERM)
 
     def test_without_a_lifeline(self):
         event = self.last(self.run_plan({"steps": ["between-nodes"]}))

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 
-from harness import START, Payload, program
+from harness import PATIENCE, START, Payload, program
 
 
 class Runs(Payload):
@@ -22,7 +22,7 @@ class Runs(Payload):
                 file.write(content)
         return {"PYTHONPATH": folder.name}
 
-    def pytorch(self, text, deadline=60, also=()):
+    def pytorch(self, text, deadline=PATIENCE, also=()):
         return self.last(self.run_plan({"steps": ["pytorch"], "deadlines": {"pytorch": deadline},
                                         "env": self.torch(text, also)}))
 
@@ -102,12 +102,14 @@ class Runs(Payload):
         self.assertEqual((event["how"], event["type"], event["message"]), ("exception", "SystemExit", "enough"))
 
     def test_a_hang(self):
-        event = self.pytorch("import time\ndef forever():\n    time.sleep(3600)\nforever()", deadline=2)
+        def run(limit):
+            return self.pytorch("import time\ndef forever():\n    time.sleep(3600)\nforever()", deadline=limit)
+
+        event = self.hang(run, 2, lambda event: "in forever" in str(event.get("stacks")))
         self.assertEqual((event["event"], event["how"]), ("failed", "deadline"))
         stack, = event["stacks"]
         self.assertEqual((stack["process"], stack["state"]), ("pytorch", "S (sleeping)"))
         self.assertIn("in forever", "\n".join(stack["stack"]))
-        self.assertLess(event["seconds"], 8)
 
     def test_printed_text_stays_off_the_wire(self):
         event = self.pytorch("import sys\nfor _ in range(20000): print('x' * 1000)\nraise ValueError('then this')",
@@ -142,7 +144,7 @@ class Runs(Payload):
             "import atexit, time\natexit.register(time.sleep, 3600)\nraise ValueError('enough')")}
         event = self.last(self.run_plan(plan, text=text))
         self.assertEqual((event["how"], event["message"]), ("exception", "enough"))
-        self.assertLess(event["seconds"], 60)
+        self.assertLess(event["seconds"], PATIENCE)
 
     def test_a_process_that_cannot_start(self):
         event = self.last(self.run_plan({"steps": ["limits"]}, preexec_fn=lambda: resource.setrlimit(
@@ -162,7 +164,7 @@ class Runs(Payload):
                 "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))})
             pids = self.pids_in(mark)
             process.stdin.close()
-            self.assertEqual(process.wait(timeout=30), 128 + signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=PATIENCE), 128 + signal.SIGTERM)
             process.stdout.close()
             self.assert_gone(pids)
 
@@ -170,13 +172,13 @@ class Runs(Payload):
         process = self.start({"steps": ["limits"]})
         process.stdout.readline()
         process.stdout.close()
-        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertEqual(process.wait(timeout=PATIENCE), 1)
         process.stderr.close()
 
     def test_a_process_left_behind_does_not_hold_the_step(self):
         event = self.pytorch("import subprocess, os\nsubprocess.Popen(['sleep', '3600'])\nos._exit(4)")
         self.assertEqual((event["how"], event["code"]), ("exit", 4))
-        self.assertLess(event["seconds"], 10)
+        self.assertLess(event["seconds"], PATIENCE)
 
     def test_imports_search_the_working_folder(self):
         event = self.pytorch("import sys\nraise ValueError(sys.path[0])")
@@ -192,7 +194,7 @@ class Runs(Payload):
                 process = self.start({"steps": ["pytorch"], "env": self.torch(text)})
                 pids = self.pids_in(mark)
                 process.send_signal(number)
-                process.communicate(timeout=5)
+                process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 128 + number)
                 self.assert_gone(pids)
 
@@ -204,12 +206,12 @@ class Runs(Payload):
                 "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))})
             pids = self.pids_in(mark)
             process.kill()
-            process.communicate(timeout=5)
+            process.communicate(timeout=PATIENCE)
             self.assert_gone(pids)
 
     def pids_in(self, mark):
         """The process IDs in a file that the program's processes write."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while not os.path.exists(mark) and time.monotonic() < until:
             time.sleep(0.05)
         with open(mark) as file:
