@@ -1,7 +1,11 @@
 //! What a launch gives a container: devices, memory, namespaces.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use model::document::YamlNode;
 use model::{Fact, Gap, Site};
+use regex::Regex;
 
 use super::details::{Detail, Details};
 
@@ -290,9 +294,20 @@ pub(super) fn is_rdma_resource(name: &str) -> bool {
     name.contains('/') && words.iter().any(|word| name.to_ascii_lowercase().contains(word))
 }
 
-/// True if a text refers to something that is known only when the job starts, or when its template is rendered.
+/// True if a text refers to something that is known only when the job starts, or when somebody fills in its template.
 pub(super) fn is_computed(text: &str) -> bool {
-    ["${", "$(", "{{", "<%"].iter().any(|mark| text.contains(mark))
+    ["${", "$(", "{{", "{%", "<%"].iter().any(|mark| text.contains(mark)) || PLACEHOLDER.is_match(text)
+}
+
+/// A placeholder of documentation, such as `<image>` or `<your account>`. The shell would read it as two redirections, to a
+/// program that nobody starts in this way.
+static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?P<before>^|[^<])<[A-Za-z](?:[\w -]*[\w-])?>").expect("a pattern that parses")
+});
+
+/// A script with a variable that nothing sets in the place of each placeholder, since the value of both is unknown.
+pub(super) fn without_placeholders(script: &str) -> Cow<'_, str> {
+    PLACEHOLDER.replace_all(script, "${before}$${PLACEHOLDER}")
 }
 
 /// A number of CPUs, rounded up: `8`, `1.5`, or in Kubernetes `500m`.

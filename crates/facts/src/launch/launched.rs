@@ -51,12 +51,13 @@ impl Launched {
     }
 
     /// The images that the files name, each with the file: those of containers with GPUs, if any container has one. A name that
-    /// is computed when the job starts is left out.
+    /// is computed when the job starts, or left empty, is left out.
     pub fn images(&self) -> Vec<(&str, String)> {
         let mut images: Vec<(&str, String)> = Vec::new();
         for file in &self.files {
             for container in meant(&file.containers, "") {
-                let Some(image) = container.image.as_deref().filter(|image| !is_computed(image)) else { continue };
+                let is_named = |image: &&str| !image.is_empty() && !is_computed(image);
+                let Some(image) = container.image.as_deref().filter(is_named) else { continue };
                 // Enroot separates the registry by a number sign.
                 let image = image.replacen('#', "/", 1);
                 if !images.iter().any(|(_, other)| *other == image) {

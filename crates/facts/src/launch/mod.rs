@@ -96,8 +96,7 @@ impl Assignment {
     /// Turns the assignment into a setting of a launch file, with the file's name as the user wrote it.
     pub fn in_launch(self, file: &str) -> Setting {
         let site = Site::Launch { file: file.to_owned(), line: self.line, variable: self.name.clone() };
-        // What a template writes there is known when it is rendered.
-        let value = self.value.filter(|value| !["{{", "{%", "<%"].iter().any(|mark| value.contains(mark)));
+        let value = self.value.filter(|value| !given::is_computed(value));
         Setting { name: self.name, value, site }
     }
 }
@@ -130,8 +129,9 @@ pub fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
 
 /// Reads a script. Docker and its like pass a container only the variables that an option names.
 fn script_file(name: &str, text: &str) -> Result<LaunchFile, String> {
-    let Launch { assignments, passed, notes } = command::job_script(text, 1)?;
-    let containers = step::containers(text);
+    let text = given::without_placeholders(text);
+    let Launch { assignments, passed, notes } = command::job_script(&text, 1)?;
+    let containers = step::containers(&text);
     let is_of_engine = |container: &LaunchContainer| container.given.starter == given::Starter::Docker;
     if containers.is_empty() || !containers.iter().all(is_of_engine) {
         return Ok(LaunchFile { settings: settings(assignments, name), containers, notes, ..LaunchFile::default() });

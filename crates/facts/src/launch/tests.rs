@@ -20,6 +20,24 @@ fn shown_of(name: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
+fn placeholders_are_unknown() {
+    let script = "#SBATCH --account=<account>\nexport NCCL_SOCKET_IFNAME=<your interface> NCCL_IB_HCA=mlx5\n\
+                  sort <in >out\nsrun --container-image=<image> --container-workdir /w python a.py\n";
+    assert_eq!(shown(script), ["NCCL_SOCKET_IFNAME=?@2", "NCCL_IB_HCA=mlx5@2"]);
+    for text in [
+        script,
+        "docker run --gpus all team/<image>:1 python a.py",
+        "docker run --gpus all '' python a.py",
+        "services: {a: {image: <registry>/a, gpus: all}}",
+    ] {
+        let name = if text.starts_with("services") { "compose.yaml" } else { "job" };
+        let launch = Launched { files: vec![read(name, text).unwrap()], ..Launched::default() };
+        assert_eq!(launch.files[0].containers.len(), 1, "{text}");
+        assert_eq!(launch.images(), [], "{text}");
+    }
+}
+
+#[test]
 fn a_slurm_script() {
     let script = r#"#!/bin/bash
 #SBATCH --nodes=2 --export=ALL,NCCL_DEBUG=WARN
