@@ -301,9 +301,8 @@ pub(super) fn is_computed(text: &str) -> bool {
 
 /// A placeholder of documentation, such as `<image>` or `<your account>`. The shell would read it as two redirections, to a
 /// program that nobody starts in this way.
-static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?P<before>^|[^<])<[A-Za-z](?:[\w -]*[\w-])?>").expect("a pattern that parses")
-});
+static PLACEHOLDER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?P<before>^|[^<])<[A-Za-z](?:[\w -]*[\w-])?>").expect("a pattern that parses"));
 
 /// A script with a variable that nothing sets in the place of each placeholder, since the value of both is unknown.
 pub(super) fn without_placeholders(script: &str) -> Cow<'_, str> {

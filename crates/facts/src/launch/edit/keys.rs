@@ -11,7 +11,7 @@ use super::Source;
 
 /// Returns the text of a document in which a container and its pod have these keys too; `None` where that takes more than
 /// added lines and replaced words. In the keys, `null` stands for one that must be absent, and `{without: ITEM}` for a list
-/// without the items that have what this one has.
+/// without the items that have what this one has. Any other map may be a list of `NAME=VALUE` in the document, as in Compose.
 ///
 /// The result is read again: it says what the document said, and the keys.
 pub fn with_keys(
@@ -113,14 +113,32 @@ fn put(target: &mut Value, wanted: &Value) -> Option<()> {
                 target.push(item);
             }
         }
-        (Value::Array(target), Value::Object(wanted)) => {
-            let unwanted = wanted.get("without")?;
-            target.retain(|item| !has(item, unwanted));
-        }
+        (Value::Array(target), Value::Object(wanted)) => match wanted.get("without") {
+            Some(unwanted) => target.retain(|item| !has(item, unwanted)),
+            None if !target.iter().all(Value::is_string) => return None,
+            None => {
+                for (name, assignment) in assignments(wanted) {
+                    match target.iter_mut().find(|item| sets(item.as_str(), name)) {
+                        Some(item) => *item = assignment,
+                        None => target.push(assignment),
+                    }
+                }
+            }
+        },
         (target, wanted) if is_single(target) && is_single(wanted) => target.clone_from(wanted),
         _ => return None,
     }
     Some(())
+}
+
+/// The items that a list of `NAME=VALUE` has for a map, with their names.
+fn assignments(map: &Map<String, Value>) -> impl Iterator<Item = (&String, Value)> {
+    map.iter().map(|(name, value)| (name, Value::String(format!("{name}={}", flow(value)))))
+}
+
+/// True if the item of a list of `NAME=VALUE`, or of `NAME`, is of this name.
+fn sets(item: Option<&str>, name: &str) -> bool {
+    item.is_some_and(|item| item.split('=').next() == Some(name))
 }
 
 /// True if a value has what another has.
@@ -148,11 +166,20 @@ impl Merge<'_> {
     fn map(&mut self, own: &str, node: &YamlNode, now: &Value, wanted: &Map<String, Value>) -> Option<()> {
         for (key, wanted) in wanted.iter().filter(|(_, wanted)| !wanted.is_null()) {
             match (node.get(key).zip(now.get(key)), wanted) {
-                (Some((list, Value::Array(now))), Value::Object(wanted)) => {
-                    let unwanted = wanted.get("without")?;
-                    let gone = list.list().iter().zip(now).filter(|(_, item)| has(item, unwanted));
-                    gone.for_each(|(item, _)| self.remove(item));
-                }
+                (Some((list, Value::Array(now))), Value::Object(wanted)) => match wanted.get("without") {
+                    Some(unwanted) => {
+                        let gone = list.list().iter().zip(now).filter(|(_, item)| has(item, unwanted));
+                        gone.for_each(|(item, _)| self.remove(item));
+                    }
+                    None => assignments(wanted).try_for_each(|(name, assignment)| {
+                        match list.list().iter().find(|item| sets(item.as_str(), name)) {
+                            Some(item) => {
+                                self.replace(item, self.source.start(item.line), assignment.as_str()?.to_owned())
+                            }
+                            None => self.item(key, list, &assignment),
+                        }
+                    })?,
+                },
                 (None, _) if wanted.get("without").is_some() => {}
                 (None, _) => self.insert(own, node, key, wanted)?,
                 (Some((value, now)), Value::Object(wanted)) => self.map(key, value, now, wanted)?,
@@ -210,14 +237,17 @@ impl Merge<'_> {
         self.edits.push((lines, String::new()));
     }
 
-    /// Replaces a word.
+    /// Replaces the value of a key by a word.
     fn word(&mut self, key: &str, node: &YamlNode, wanted: &Value) -> Option<()> {
+        let at = self.source.line(node.line).find(&format!("{key}:"))? + key.len() + 1;
+        self.replace(node, self.source.start(node.line) + at, flow(wanted))
+    }
+
+    /// Replaces a single value, in quotes or not, at its first occurrence in the line behind this offset.
+    fn replace(&mut self, node: &YamlNode, behind: usize, text: String) -> Option<()> {
         let old = node.as_str()?;
-        let line = self.source.line(node.line);
-        let at = line.find(&format!("{key}:"))? + key.len() + 1;
-        let at = at + line.get(at..)?.find(old)?;
-        let start = self.source.start(node.line) + at;
-        self.edits.push((start..start + old.len(), flow(wanted)));
+        let start = behind + self.source.text.get(behind..self.source.start(node.line + 1))?.find(old)?;
+        self.edits.push((start..start + old.len(), text));
         Some(())
     }
 
@@ -280,7 +310,7 @@ fn block(value: &Value, indent: usize, newline: &str) -> String {
 /// A value within a line.
 fn flow(value: &Value) -> String {
     match value {
-        Value::String(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || "_/.-".contains(c)) => text.clone(),
+        Value::String(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || "_/.-=".contains(c)) => text.clone(),
         Value::Object(map) => {
             let entries = entries(map).into_iter().map(|(key, value)| format!("{key}: {}", flow(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))

@@ -34,6 +34,24 @@ fn keys_join_those_of_a_service() {
 }
 
 #[test]
+fn a_map_joins_a_list_of_assignments() {
+    let wanted = json!({"environment": {"MASTER_ADDR": "127.0.0.1"}});
+    let service = |list: &str| keys(&format!("services: {{a: {{environment: {list}}}}}\n"), wanted.clone(), json!({}));
+    for (before, expected) in [
+        ("[A=1, MASTER_ADDR=a]", Some("[A=1, MASTER_ADDR=127.0.0.1]")),
+        ("['MASTER_ADDR=a']", Some("['MASTER_ADDR=127.0.0.1']")),
+        ("[MASTER_ADDR]", Some("[MASTER_ADDR=127.0.0.1]")),
+        ("[MASTER_ADDR_OF=a, A]", Some("[MASTER_ADDR_OF=a, A, MASTER_ADDR=127.0.0.1]")),
+        ("[{MASTER_ADDR: a}]", None),
+    ] {
+        let expected = expected.map(|list| format!("services: {{a: {{environment: {list}}}}}\n"));
+        assert_eq!(service(before), expected, "{before}");
+    }
+    let lines = "services:\n  a:\n    environment:\n    - A=1\n    - MASTER_ADDR=a # first\n    image: x\n";
+    assert_eq!(keys(lines, wanted, json!({})), Some(lines.replace("=a #", "=127.0.0.1 #")));
+}
+
+#[test]
 fn nested_keys_and_items_join_what_is_there() {
     let wanted = json!({"ulimits": {"memlock": -1}, "devices": ["/dev/infiniband"], "networks": null});
     let service = |more: &str| keys(&format!("services:\n  a:\n    image: x\n{more}"), wanted.clone(), json!({}));
