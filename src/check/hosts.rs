@@ -82,7 +82,11 @@ fn one(text: &str) -> Result<Vec<HostDescription>, String> {
         None if text.contains('=') => Ok(vec![text.parse::<Host>()?.into()]),
         file => {
             let name = file.unwrap_or(text);
-            let text = read_text(Path::new(name), &Limits::default()).map_err(|error| error.why)?;
+            let text = read_text(Path::new(name), &Limits::default()).map_err(|error| {
+                let is_gpu = format!("gpu={name}").parse::<Host>().is_ok();
+                let help = if is_gpu { format!("\n  help: a host with this GPU is gpu={name}") } else { String::new() };
+                error.why + &help
+            })?;
             let document = Document { name, text: &text };
             if !Record::is_one(&text) {
                 return listed(document).map(described);

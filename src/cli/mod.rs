@@ -1,6 +1,7 @@
 //! The command line: arguments ([`args`]), their resolution ([`plan`]), and the commands. The rest of the crate neither
 //! reads the environment nor writes to a terminal.
 
+mod advice;
 mod args;
 mod audit;
 mod cache;
@@ -78,7 +79,7 @@ impl From<Verdict> for ExitStatus {
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    let words = args::stdin::mark(std::env::args_os());
+    let words = suggestions::with_command(args::stdin::mark(std::env::args_os()));
     let arguments =
         Arguments::try_parse_from(&words).unwrap_or_else(|error| suggestions::improve(error, &words).exit());
     // Variables that are not UTF-8 are irrelevant.

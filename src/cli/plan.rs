@@ -17,7 +17,7 @@ use image::dockerfile::Dockerfile;
 use image::reference::{Reference, transport_of};
 use image::source::AccessOptions;
 use image::{PlatformChoice, RegistryContacts, Request};
-use judge::RulebookSource;
+use judge::{RulebookSource, policy};
 use layer::cache::ScanCache;
 use model::Environment;
 use model::document::{FileError, read_text, read_text_from};
@@ -25,6 +25,7 @@ use model::{FailOn, ImagePath, Limits, StartChoice, StartCommand, StartUser, cau
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
+use super::advice::{self, LAUNCH_ENDINGS};
 use super::args::verdict::IncompleteArg;
 use super::args::{
     AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs, ReadingArgs,
@@ -32,9 +33,6 @@ use super::args::{
 };
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
-
-/// Endings of the launch files of a folder.
-const LAUNCH_ENDINGS: &[&str] = &["yaml", "yml", "json", "sh", "sbatch", "slurm", "env"];
 
 /// Maximum number of variables in a launch file. Linux gives a process at most 6 MiB of arguments and environment.
 const MOST_VARIABLES: usize = 1 << 16;
@@ -95,7 +93,10 @@ impl ImagesPlan {
             judged.common.images = listed(judged.common.images, lists, &judged.common.reading.access.limits()?)?;
         }
         let dockerfile = command.dockerfile.as_deref().map(dockerfile).transpose()?;
-        let plan = Self::judge(judged, command.process, environment)?;
+        let commented = dockerfile.as_ref().filter(|_| judged.rulebook.takes_found());
+        let accepted = commented.and_then(|file| policy::of_dockerfile(file.path(), file.text()));
+        let mut plan = Self::judge(judged, command.process, environment)?;
+        plan.rulebook.add(accepted.into_iter().chain(policy::of_options(&command.only, &command.ignore)));
         Ok(Self { exit: command.incomplete, logs: command.log, dockerfile, ..plan })
     }
 
@@ -178,6 +179,9 @@ impl ImagesPlan {
             return Err(CliError::Usage(format!("--launch {}: {what}", names.join(", "))));
         }
         let images = if takes_images { images_of(&launch) } else { common.images };
+        if let Some(refusal) = images.iter().find_map(|image| advice::refusal(image)) {
+            return Err(CliError::Usage(refusal));
+        }
         let requests = requests(&images, common.reading, process.jobs, &cache, environment)?;
         let jobs = requests.first().map_or(NonZeroUsize::MIN, |request| request.jobs);
         let (at_once, jobs) = shared_jobs(jobs, requests.len());

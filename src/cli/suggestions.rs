@@ -2,6 +2,7 @@
 //! similar letters, such as `--tls-verify` for `--severity`.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _};
@@ -69,6 +70,20 @@ const COMMANDS: &[(&str, &str)] = &[
     ("verify", "check"),
 ];
 
+/// The words with the command `check` before an image that stands in the place of a command: a path of a file or folder, or a name
+/// with a character that no command has.
+pub(super) fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_image = |word: &OsString| {
+        let text = word.to_string_lossy();
+        text == "-" || !text.starts_with('-') && (text.contains(['/', ':', '.', '@']) || Path::new(word).exists())
+    };
+    let is_command = |word: &OsString| Arguments::command().find_subcommand(word).is_some();
+    if words.get(1).is_some_and(|word| !is_command(word) && is_image(word)) {
+        words.insert(1, "check".into());
+    }
+    words
+}
+
 /// Replaces clap's suggestion in an error about these command-line words.
 pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
     let mut root = Arguments::command();
@@ -96,7 +111,11 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
                     let names = ContextValue::Strings(vec![name.to_owned()]);
                     error.insert(ContextKind::SuggestedSubcommand, names);
                 }
-                None => drop(error.remove(ContextKind::SuggestedSubcommand)),
+                None => {
+                    let line = format!("to check an image of this name: ncclcheck check {word}");
+                    error.remove(ContextKind::SuggestedSubcommand);
+                    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
+                }
             }
         }
         _ => {}
@@ -153,6 +172,23 @@ mod tests {
             let text = message(&format!("ncclcheck {line}"));
             assert!(text.contains(&format!("exists: '{name}'")), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn an_image_in_the_place_of_a_command_is_checked() {
+        let line = |words: &[&str]| {
+            let words = with_command(words.iter().map(OsString::from).collect());
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        for image in ["a/b", "a:1", "x.tar", ".", "-", "Cargo.toml", "src"] {
+            assert_eq!(line(&["ncclcheck", image, "-v"]), format!("ncclcheck check {image} -v"));
+        }
+        for words in
+            [&["ncclcheck"][..], &["ncclcheck", "chekc"], &["ncclcheck", "--version"], &["ncclcheck", "man", "a/b"]]
+        {
+            assert_eq!(line(words), words.join(" "));
+        }
+        assert!(message("ncclcheck ubuntu").contains("tip: to check an image of this name: ncclcheck check ubuntu"));
     }
 
     #[test]

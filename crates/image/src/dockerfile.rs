@@ -100,6 +100,11 @@ impl Dockerfile {
         &self.path
     }
 
+    /// The text as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The line of the instruction that made a site of the image; `None` for what the base image contains.
     pub fn line(&self, site: &Site, image: &ImageSummary) -> Option<usize> {
         match site {

@@ -61,6 +61,11 @@ impl RulebookSource {
         Self { profile, policies }
     }
 
+    /// Adds policies that take precedence.
+    pub fn add(&mut self, policies: impl IntoIterator<Item = PolicyText>) {
+        self.policies.extend(policies);
+    }
+
     /// Loads the selected rules.
     pub fn open(&self, shipped: &'static Shipped) -> Result<Rulebook, RulebookError> {
         Rulebook::new(shipped, self.profile.as_deref(), &self.policies)

@@ -34,6 +34,8 @@ Files for the shell:
   man [DIR]          Print the man page, or write the pages of all commands to DIR";
 
 const EXAMPLES: &str = "\
+`ncclcheck IMAGE` is short for `ncclcheck check IMAGE`.
+
 Examples:
   ncclcheck check pytorch/pytorch:latest
   ncclcheck probe --quick pytorch/pytorch:latest
@@ -220,10 +222,19 @@ pub(super) struct CheckCommand {
     pub(super) list: ListArg,
     #[command(flatten)]
     pub(super) incomplete: IncompleteArg,
+    /// Judge only by these rules: an ID or AREA/* (repeatable)
+    #[arg(long, value_name = "RULE", help_heading = "Policy")]
+    pub(super) only: Vec<String>,
+    /// Leave out these rules: an ID or AREA/* (repeatable)
+    ///
+    /// A waiver in a policy file or a Dockerfile accepts a finding with a reason, and shows it.
+    #[arg(long, value_name = "RULE", help_heading = "Policy")]
+    pub(super) ignore: Vec<String>,
     /// Dockerfile of the image, to annotate its lines with findings
     ///
     /// The formats sarif, github and gitlab attach each finding to a line of this file, which must be inside the
-    /// current directory.
+    /// current directory. A comment `# ncclcheck ignore=RULE REASON` in it accepts the findings of a rule, unless --config or
+    /// --no-config is given.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,
     /// Judge a log of a job that ran the image, too (repeatable)
@@ -527,7 +538,7 @@ pub(super) struct OutputArgs {
     ///
     /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
     /// --output.
-    #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    #[arg(short = 'f', long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
     /// Write to FILE instead of standard output
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]

@@ -33,6 +33,11 @@ pub(in crate::cli) struct RulebookArgs {
 }
 
 impl RulebookArgs {
+    /// True if policies that the user did not name count: the file of the folder, and comments in the Dockerfile.
+    pub(in crate::cli) const fn takes_found(&self) -> bool {
+        self.config.is_empty() && !self.no_config
+    }
+
     /// Reads the policies, and loads the selected rules.
     pub(in crate::cli) fn open(&self, environment: &Environment) -> Result<Rulebook, CliError> {
         let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
@@ -46,7 +51,7 @@ impl RulebookArgs {
             Some(text) => Ok(text),
             None => PolicyText::read(path),
         };
-        let named = if self.config.is_empty() && !self.no_config {
+        let named = if self.takes_found() {
             let folder = std::env::current_dir().unwrap_or_default();
             PolicyText::find(&folder).map(|found| found.into_iter().collect())
         } else {

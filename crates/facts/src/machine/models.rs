@@ -43,12 +43,19 @@ pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
     found.and_then(|(name, models)| Some((name.as_str(), models.arch.parse().ok()?, models.market)))
 }
 
-/// The model name that was meant, or else all that a description can name, for messages.
+/// What was meant by `h1000x8` or `8xh100`, or else all that a description can name, for messages.
 pub(super) fn suggestion(wrong: &str) -> String {
     let mut names: Vec<&str> = TABLE.iter().flat_map(|models| &models.names).map(String::as_str).collect();
     names.sort_unstable();
-    model::suggestion(wrong, names.iter().copied())
-        .unwrap_or_else(|| format!("available: an architecture such as sm_90, or one of {}", names.join(", ")))
+    let is_count = |text: &str| text.parse::<u32>().is_ok_and(|count| count > 0);
+    let (name, count) = match (wrong.split_once('x'), wrong.rsplit_once('x')) {
+        (Some((count, name)), _) | (_, Some((name, count))) if is_count(count) => (name, format!("x{count}")),
+        _ => (wrong, String::new()),
+    };
+    match model::nearest(name, names.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}{count}?"),
+        None => format!("available: an architecture such as sm_90, or one of {}", names.join(", ")),
+    }
 }
 
 #[cfg(test)]

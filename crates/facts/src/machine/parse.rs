@@ -198,6 +198,8 @@ mod tests {
             ("driver=550", "invalid version driver=550: expected a version such as 550.54.15"),
             ("driver=r550.54", "invalid version"),
             ("gpu=h1000", "unknown GPU 'h1000'; did you mean h100?"),
+            ("gpu=h1000x8", "unknown GPU 'h1000x8'; did you mean h100x8?"),
+            ("gpu=8xh100", "unknown GPU '8xh100'; did you mean h100x8?"),
             ("gpu=tpu", "unknown GPU 'tpu'; available: an architecture such as sm_90, or one of a10, a100"),
             ("gpu=h100x0", "unknown GPU"),
             ("gpu=sm_90a", "unknown GPU"),

@@ -2,6 +2,7 @@
 //! a file that users write, `ncclcheck.yaml`, on top of a built-in profile.
 
 mod baseline;
+mod derived;
 mod file;
 mod patterns;
 mod text;
@@ -13,6 +14,7 @@ use model::document::{Document, DocumentError, Spanned};
 use model::{FailOn, Severity, suggestion};
 
 pub use baseline::Baseline;
+pub use derived::{of_dockerfile, of_options};
 pub use file::schema;
 pub use patterns::is_rule;
 pub use text::{PolicyError, PolicyText};

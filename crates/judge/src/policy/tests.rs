@@ -346,3 +346,45 @@ fn the_schemas_in_the_repository_are_these() {
         );
     }
 }
+
+#[test]
+fn options_choose_rules() {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let chosen = |only: &[&str], ignore: &[&str]| {
+        let mut policy = Policy::default();
+        policy.add(of_options(&words(only), &words(ignore)).unwrap().document(), shipped()).unwrap();
+        policy.apply(RuleSet::builtin(shipped()).unwrap())
+    };
+    assert_eq!(of_options(&[], &[]), None);
+    let ids = |rules: RuleSet| rules.iter().map(|rule| rule.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(ids(chosen(&["env/debug-on,env/ib-disabled"], &["env/ib-disabled"]).unwrap()), ["env/debug-on"]);
+    let all = RuleSet::builtin(shipped()).unwrap().iter().count();
+    assert_eq!(chosen(&[], &["env/debug-on", "env/ib-disabled"]).unwrap().iter().count(), all - 2);
+    let unknown = chosen(&[], &["env/debug-off"]).unwrap_err().to_string();
+    assert!(
+        unknown.starts_with("--ignore env/debug-off:1:") && unknown.contains("did you mean env/debug-on?"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn comments_of_a_dockerfile_are_waivers() {
+    let applied = |dockerfile: &str| {
+        let mut policy = Policy::default();
+        policy.add(of_dockerfile("Dockerfile", dockerfile).unwrap().document(), shipped())?;
+        let rules = policy.apply(RuleSet::builtin(shipped()).unwrap())?;
+        let facts = facts();
+        let judgements = judge(&rules, &facts, &ImageNames::default());
+        let (judgements, _) = policy.accept(judgements, &IMAGE, Today::of("2026-06-01"));
+        let found = judgements.into_iter().find(|judgement| judgement.rule.id == "env/debug-on");
+        Ok::<_, DocumentError>(format!("{:?}", found.unwrap().outcome))
+    };
+    assert_eq!(of_dockerfile("Dockerfile", "FROM a\n# ncclcheck reads this\n# ignore=env/debug-on\n"), None);
+    let outcome =
+        applied("FROM a\n  # ncclcheck ignore=env/debug-on for the \"pilot\"  \nENV NCCL_DEBUG=INFO\n").unwrap();
+    assert!(outcome.contains("Dockerfile:2") && outcome.contains("for the \\\"pilot\\\""), "{outcome}");
+    let reason = applied("# ncclcheck ignore=env/debug-on\nFROM a\n").unwrap_err().to_string();
+    assert!(reason.starts_with("Dockerfile:1:") && reason.contains("must not be empty"), "{reason}");
+    let rule = applied("FROM a\n\n# ncclcheck ignore=env/debug-off why\n").unwrap_err().to_string();
+    assert!(rule.starts_with("Dockerfile:3:") && rule.contains("did you mean env/debug-on?"), "{rule}");
+}

@@ -96,6 +96,11 @@ impl PolicyText {
         Ok(None)
     }
 
+    /// A policy that is not a file, under the name of what it is derived from.
+    pub(super) fn derived(name: &str, text: String) -> Self {
+        Self { path: name.into(), name: name.to_owned(), text, reach: Reach::Nothing, has_bases: true }
+    }
+
     fn read_within(path: &Path, reach: Reach) -> Result<Self, FileError> {
         let text = read_text(path, &Limits::default())?;
         Ok(Self { path: path.to_owned(), name: path.display().to_string(), text, reach, has_bases: false })
