@@ -57,6 +57,8 @@ struct OpenOutput {
     file: Option<OutputFile>,
     /// True after the first text: a blank line separates human-readable reports.
     is_used: bool,
+    /// Why the format cannot have the reports on an image of the run; the first such reason.
+    refused: Option<String>,
 }
 
 /// The formats of a report on the nodes of a job.
@@ -67,7 +69,7 @@ impl Outputs {
     pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
         let open = |(format, target): &(Format, OutputTarget)| {
             let file = target.path().map(OutputFile::create).transpose()?;
-            Ok(OpenOutput { format: *format, file, is_used: false })
+            Ok(OpenOutput { format: *format, file, is_used: false, refused: None })
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
@@ -82,6 +84,10 @@ impl Outputs {
     /// Writes the reports on one image to each output in its format: a single report, or one per host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), CliError> {
         self.collection.add(reports);
+        for output in &mut self.open {
+            let refusal = reports.iter().find_map(|report| output.format.refusal(report.image));
+            output.refused = output.refused.take().or(refusal);
+        }
         let terminal = self.terminal.clone();
         let _still = terminal.as_ref().map(Terminal::close);
         self.each(style, |format, style, out| format.write(reports, style, out))?;
@@ -129,11 +135,11 @@ impl Outputs {
         for output in &mut self.open {
             let style = &output.style(style);
             let format = output.format;
-            if format != Format::Human {
+            if !matches!(format, Format::Human | Format::InToto) {
                 output.write(|out| write(format, style, out))?;
                 continue;
             }
-            // Of several images only the last part may have a text.
+            // Of several images only the last part may have a text, and not each image has a statement.
             let mut text = Vec::new();
             write(format, style, &mut text).map_err(|error| failure("the report", error))?;
             if text.is_empty() {
@@ -141,7 +147,7 @@ impl Outputs {
             }
             let is_parted = std::mem::replace(&mut output.is_used, true);
             output.write(|out| {
-                if is_parted {
+                if is_parted && format == Format::Human {
                     writeln!(out)?;
                 }
                 out.write_all(&text)
@@ -177,8 +183,11 @@ impl OpenOutput {
         }
     }
 
-    /// Gives a file its final name. Later writes append to it.
+    /// Gives a file its final name, unless it has no report and its format is not left empty. Later writes append to it.
     fn keep(&mut self) -> Result<(), CliError> {
+        if self.format.is_left_out_if_empty() && !self.is_used {
+            return Ok(());
+        }
         self.file = self.file.take().map(OutputFile::keep).transpose()?;
         Ok(())
     }
@@ -197,7 +206,10 @@ impl OpenOutput {
         };
         let Some((path, parts)) = parts else {
             self.write(|out| format.finish(collection, style, out))?;
-            return self.keep();
+            self.keep()?;
+            return self
+                .refused
+                .map_or(Ok(()), |why| Err(CliError::Usage(format!("--format {}: {why}", format.name()))));
         };
         for (index, part) in parts.iter().enumerate() {
             let path = numbered(&path, index + 1);

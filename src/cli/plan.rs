@@ -572,7 +572,7 @@ mod tests {
                 &["toml"][..],
                 None,
                 "available formats: human, table, json, csv, sarif, junit, github, gitlab, markdown, \
-                 html, prometheus",
+                 html, prometheus, in-toto",
             ),
             (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
             (&["json="], None, "expected a file name after '='"),

@@ -48,6 +48,7 @@ fn schema(what: SchemaOf) -> Result<ExitStatus, CliError> {
         SchemaOf::Policy => print(judge::POLICY_SCHEMA),
         SchemaOf::Rule => print(judge::RULE_SCHEMA),
         SchemaOf::Report => print(report::SCHEMA),
+        SchemaOf::Verdict => print(report::VERDICT_SCHEMA),
         SchemaOf::Audit => print(crate::audit::SCHEMA),
         SchemaOf::Cluster => print(report::CLUSTER_SCHEMA),
         SchemaOf::Facts => print(&pages::contract(KEYS)),

@@ -10,6 +10,7 @@
 )]
 
 mod archives;
+mod attest;
 mod audit;
 mod bad_input;
 mod cache;

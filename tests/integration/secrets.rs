@@ -27,8 +27,20 @@ const TOKENS: [&str; 8] = [
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
 ];
 
-const FORMATS: [&str; 11] =
-    ["human", "table", "json", "csv", "sarif", "junit", "github", "gitlab", "markdown", "html", "prometheus"];
+const FORMATS: [&str; 12] = [
+    "human",
+    "table",
+    "json",
+    "csv",
+    "sarif",
+    "junit",
+    "github",
+    "gitlab",
+    "markdown",
+    "html",
+    "prometheus",
+    "in-toto",
+];
 
 const SCRIPT: &str = "#!/bin/sh
 export NVIDIA_NGC_API_KEY=zq7Xw-script-key NCCL_DEBUG=INFO

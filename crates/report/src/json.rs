@@ -4,6 +4,7 @@
 
 mod fact;
 mod host;
+pub(super) mod in_toto;
 mod judgement;
 mod probe;
 pub(super) mod stored;
@@ -145,14 +146,23 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Re
 /// The JSON schema of the report. A test verifies that it is current: the program would be larger with the code that generates it.
 pub const SCHEMA: &str = include_str!("../schema/report.schema.json");
 
-/// Generates the JSON schema of the report, as it is written: a key that may be left out is never null.
+/// The JSON schema of the predicate of in-toto statements, which the same test verifies.
+pub const VERDICT_SCHEMA: &str = include_str!("../schema/verdict.schema.json");
+
+/// The schemas by the names of their files.
 #[cfg(test)]
-pub fn schema() -> String {
+pub fn schemas() -> [(&'static str, String); 2] {
+    [("report", schema::<ReportJson>()), ("verdict", schema::<in_toto::VerdictJson>())]
+}
+
+/// Generates the JSON schema of a form, as it is written: a key that may be left out is never null.
+#[cfg(test)]
+fn schema<T: JsonSchema>() -> String {
     let schema = schemars::generate::SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(schemars::transform::RecursiveTransform(describe_written))
         .into_generator()
-        .into_root_schema_for::<ReportJson>();
+        .into_root_schema_for::<T>();
     format!("{:#}\n", schema.as_value())
 }
 

@@ -49,8 +49,8 @@ use collected::PageFn;
 pub use difference::write_difference;
 pub use explain::Explanation;
 pub use human::Style;
-pub use json::SCHEMA;
 pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
+pub use json::{SCHEMA, VERDICT_SCHEMA};
 pub use location::relative;
 pub use network::{
     NetworkCause, NetworkPart, NetworkPort, NetworkReport, NetworkTest, NetworkTogether, NetworkWrites, SlowRail,
@@ -174,6 +174,7 @@ formats! {
     "Markdown for comments and summaries." Markdown "markdown" Rendering::last(LastPart::Problems(markdown::write));
     "HTML: one page that loads nothing, for people." Html "html" Rendering::last(LastPart::Rows(html::write));
     "Metrics for Prometheus' textfile collector." Prometheus "prometheus" Rendering::last(LastPart::Rows(prometheus::write));
+    "in-toto statements for others to sign: one on one line for each image." InToto "in-toto" Rendering::each(json::in_toto::write);
 }
 
 impl Format {
@@ -182,6 +183,11 @@ impl Format {
 
     /// Formats of the comparison of two images.
     pub const OF_DIFFERENCE: &[Self] = &[Self::Human, Self::Json, Self::Github, Self::Markdown];
+
+    /// Formats of all verdicts, also on jobs and of stored reports: a statement is made by the run that judged an image.
+    pub fn of_verdicts() -> Vec<Self> {
+        Self::ALL.iter().copied().filter(|format| *format != Self::InToto).collect()
+    }
 
     /// Maximum images in one document of this format, if there is one.
     pub const fn most_images(self) -> Option<usize> {
@@ -194,6 +200,16 @@ impl Format {
     /// Returns true if the reports are written image by image, false if the format is one document on all images.
     pub fn is_by_image(self) -> bool {
         self.form().each.is_some()
+    }
+
+    /// Why this format cannot have the reports on an image; `None` if it can.
+    pub fn refusal(self, image: &ImageSummary) -> Option<String> {
+        if self == Self::InToto { json::in_toto::refusal(image) } else { None }
+    }
+
+    /// Returns true if no file is left that has the report on no image.
+    pub fn is_left_out_if_empty(self) -> bool {
+        self == Self::InToto
     }
 
     /// Returns true if the format has a row for each image.

@@ -6,6 +6,7 @@ mod hostile;
 mod hosts;
 mod html;
 mod human;
+mod in_toto;
 mod json;
 mod junit;
 mod markdown;

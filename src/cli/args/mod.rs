@@ -197,6 +197,10 @@ pub(super) enum RulesCommand {
     },
 }
 
+/// Help of `--format` of the commands that write in-toto statements.
+pub(super) const IMAGE_FORMATS: &str = "\
+Output format: human, json, table, csv, sarif, junit, github, gitlab, markdown, html, prometheus, in-toto (repeatable)";
+
 const CHECK_EXAMPLES: &str = "\
 Examples:
   ncclcheck check pytorch/pytorch:latest
@@ -210,6 +214,7 @@ Examples:
         "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present_any(["list", "launch"])),
+    mut_arg("format", |format| format.help(IMAGE_FORMATS)),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),
 )]
@@ -331,6 +336,8 @@ pub(super) enum SchemaOf {
     Rule,
     /// The report of `--format json`
     Report,
+    /// The predicate of `check --format in-toto`
+    Verdict,
     /// The document of `audit merge --format json`
     Audit,
     /// The report of `cluster --format json`
@@ -537,7 +544,7 @@ pub(super) struct OutputArgs {
     /// (repeatable)
     ///
     /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
-    /// --output.
+    /// --output. `check` and `preflight` also have in-toto: statements for others to sign.
     #[arg(short = 'f', long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
     /// Write to FILE instead of standard output

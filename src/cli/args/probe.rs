@@ -13,7 +13,7 @@ use super::choice::{Automatic, choice};
 use super::help::{EXIT_SUMMARY, images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::{FailOnArg, IncompleteArg};
-use super::{CheckArgs, ImageProcessArgs, OutputArgs};
+use super::{CheckArgs, IMAGE_FORMATS, ImageProcessArgs, OutputArgs};
 
 const EXIT: &str = "\
 Exit status:
@@ -103,6 +103,7 @@ Examples:
         "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present("in_place")),
+    mut_arg("format", |format| format.help(IMAGE_FORMATS)),
     // A preflight judges the host that it runs on, outside of a sandbox.
     mut_arg("host", |host| host.hide(true)),
     mut_arg("no_sandbox", |no_sandbox| no_sandbox.hide(true)),

@@ -15,18 +15,18 @@ use model::{Gap, ImageSummary, Owner, Severity, Site};
 #[schemars(rename = "Judgement")]
 pub(super) struct JudgementJson {
     /// Id of the rule; ids are never reused.
-    rule: String,
+    pub(super) rule: String,
     /// The problem that the rule detects, in a few words.
     title: String,
     /// The rule's answer.
-    outcome: OutcomeName,
+    pub(super) outcome: OutcomeName,
     /// Severity of a failure.
-    severity: Severity,
+    pub(super) severity: Severity,
     /// The party that has to fix a failure.
-    owner: Owner,
+    pub(super) owner: Owner,
     /// The problem in this image, or why the outcome is unknown. Left out if the rule passes or does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
+    pub(super) message: Option<String>,
     /// Sites where the values behind a failure were read; empty for something missing.
     #[serde(default)]
     pub(super) at: Vec<SiteJson>,
@@ -38,7 +38,7 @@ pub(super) struct JudgementJson {
     note: Option<String>,
     /// Identifies the failure across rebuilds of the image.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
-    fingerprint: Option<String>,
+    pub(super) fingerprint: Option<String>,
     /// Why the problem matters. Left out if the rule passes or does not apply, as are `fix` and `references`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
@@ -57,10 +57,10 @@ pub(super) struct JudgementJson {
     gaps: Option<Vec<GapJson>>,
     /// The waiver or baseline entry that accepts the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waiver: Option<WaiverJson>,
+    pub(super) waiver: Option<WaiverJson>,
     /// Id of the rule whose finding explains this problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    consequence_of: Option<String>,
+    pub(super) consequence_of: Option<String>,
 }
 
 /// A missing answer.
@@ -76,7 +76,7 @@ struct GapJson {
 /// Outcome of a rule.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum OutcomeName {
+pub(super) enum OutcomeName {
     /// The rule found no problem.
     Pass,
     /// The rule found a problem.
@@ -92,7 +92,7 @@ enum OutcomeName {
 /// A waiver, or an entry of a baseline.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Waiver")]
-struct WaiverJson {
+pub(super) struct WaiverJson {
     /// The accepted outcome: fail or unknown.
     of: OutcomeName,
     /// The author's reason.

@@ -142,3 +142,19 @@ fn json_has_a_report_for_each_host() {
     assert_eq!(reports[2]["host"]["driver"], "999.1");
     assert_eq!(reports[1]["facts"]["host.gpu_arch"]["value"], "sm_80");
 }
+
+#[test]
+fn hosts_share_one_statement_with_the_worst_verdict() {
+    let text = on(&HOSTS, Format::InToto, 80);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let statement: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let predicate = &statement["predicate"];
+    assert_eq!(predicate["verdict"], "fail");
+    let list = |key: &str| predicate[key].as_array().unwrap().clone();
+    let verdicts: Vec<_> = list("hosts").iter().map(|host| format!("{} {}", host["name"], host["verdict"])).collect();
+    assert_eq!(verdicts, ["\"new\" \"pass\"", "\"old\" \"fail\"", "\"driver=999.1,gpu=sm_90\" \"pass\""]);
+    let findings: Vec<_> =
+        list("findings").iter().map(|finding| format!("{} {}", finding["rule"], finding["hosts"])).collect();
+    let newest = "\"host/minor-version\" [\"driver=999.1,gpu=sm_90\"]";
+    assert_eq!(findings, ["\"host/driver-too-old\" [\"old\"]", "\"host/minor-version\" [\"old\"]", newest]);
+}

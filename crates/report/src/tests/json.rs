@@ -1,7 +1,7 @@
 use serde_json::Value as Json;
 
 use super::*;
-use crate::json::schema;
+use crate::json::schemas;
 
 fn json(facts: &Facts, rules: Option<&RuleSet>) -> Json {
     let text = rendered(&image(), facts, rules, Format::Json, &style(80, false));
@@ -49,14 +49,13 @@ fn unknown_values_of_an_image_are_null() {
 }
 
 #[test]
-fn the_schema_in_the_repository_is_this_one() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
-    if std::env::var_os("NCCLCHECK_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(path, schema()).unwrap();
+fn the_schemas_in_the_repository_are_these() {
+    for (name, schema) in schemas() {
+        let path = format!("{}/schema/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("NCCLCHECK_BLESS").is_some_and(|value| value == "1") {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == schema, "{path} is out of date: NCCLCHECK_BLESS=1 cargo test --workspace --lib schema");
     }
-    let kept = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        kept == schema(),
-        "this is not the schema of the report: NCCLCHECK_BLESS=1 cargo test --workspace --lib schema"
-    );
 }
