@@ -42,6 +42,33 @@ fn a_record_gives_the_same_report() {
 }
 
 #[test]
+fn a_lost_node_shortens_the_tests_of_sound_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let beginning = folder.path().join("beginning");
+    std::fs::write(&beginning, "{\"ncclcheck\":1,\"event\":\"hello\"}\n").unwrap();
+    let launch = |kind: &str| {
+        let stand_in = format!("'{ROOT}/tests/cluster/stand-in' {{node}}");
+        format!(
+            "case {{node}} in n3) kind={kind} ;; *) kind=sound ;; esac; exec {stand_in} $kind '{}'",
+            beginning.display()
+        )
+    };
+    let nodes = "n0,n1,n2,n3,n4,n5,n6,n7";
+    let tests = |kind: &str| {
+        let arguments =
+            ["cluster", "--nodes", nodes, "--launch", &launch(kind), "--steps", "between-nodes", "--format", "json"];
+        let output = run_with(&[("PATH", "/usr/bin:/bin")], &arguments, None);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let notes = stderr(&output);
+        (report["network"]["tests"].as_array().unwrap().len(), notes.contains("all others are sound: no more rounds"))
+    };
+    assert_eq!(tests("sound"), (24, false));
+    assert_eq!(tests("half"), (24, false), "a slow node is not lost");
+    let (count, is_short) = tests("dies");
+    assert!(is_short && (12..=20).contains(&count), "{count}");
+}
+
+#[test]
 fn recordings_of_several_nodes_are_compared() {
     let recording = |name: &str| format!("{ROOT}/fixtures/probe/h100-x2/{name}.jsonl");
     let files = ["both-healthy", "shm-off", "shm-small"].map(recording);

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use probe::Intake;
-use probe::recording::StepOutcome;
+use probe::recording::{StepOutcome, StepRecord};
 use probe::wire::between_nodes::{BETWEEN_NODES, ReadyNode, TestAnswer};
 use probe::wire::collectives::Measurement;
 use probe::wire::read_part;
 
+use super::limits::LONGEST_SILENCE;
 use super::run::Fate;
 
 /// The variable in which Slurm names the node of a task.
@@ -28,6 +29,8 @@ pub(super) struct Agent {
     pub(super) id: Option<String>,
     /// What other nodes need to know for a test; none while it takes none.
     pub(super) ready: Option<ReadyNode>,
+    /// True once it has said that it is alive, which it repeats in a test and while its ranks start.
+    says_alive: bool,
     /// What it answered to tests, and measured in them.
     pub(super) answers: Vec<TestAnswer>,
     pub(super) measurements: Vec<Measurement>,
@@ -48,6 +51,7 @@ impl Agent {
             arrived: None,
             id: None,
             ready: None,
+            says_alive: false,
             answers: Vec::new(),
             measurements: Vec::new(),
             parts: 0,
@@ -88,6 +92,8 @@ impl Agent {
                 // The ranks restart after a failure.
                 self.ready = self.ready.take().filter(|_| answer.failed.value().is_none());
                 self.answers.push(answer);
+            } else if part.get("kind").is_some_and(|kind| kind == "alive") {
+                self.says_alive = true;
             } else {
                 self.measurements.extend(read_part::<Measurement>(part));
             }
@@ -133,6 +139,16 @@ impl Agent {
         self.decide(|agent| Fate::Failed(agent.distrusted().unwrap_or_else(|| why.to_owned())));
     }
 
+    /// Gives up a node that has written nothing for too long while its ranks start.
+    pub(super) fn end_silent_start(&mut self, now: Duration) {
+        let is_open = |step: &StepRecord| step.name == BETWEEN_NODES && step.outcome == StepOutcome::Open;
+        let starts = self.ready.is_none() && self.intake.recording().steps.last().is_some_and(is_open);
+        if self.says_alive && starts && now > self.heard + LONGEST_SILENCE {
+            let seconds = LONGEST_SILENCE.as_secs();
+            self.unanswering(&format!("nothing came from it for {seconds} s while its ranks started"));
+        }
+    }
+
     fn decide(&mut self, fate: impl FnOnce(&Self) -> Fate) {
         if self.fate.is_none() {
             self.fate = Some(fate(self));
@@ -146,5 +162,41 @@ impl Agent {
             Some(step) => format!("ended the step {}", step.name),
             None => "started".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: &str = r#"{"ncclcheck":1,"event":"hello"}"#;
+    const START: &str = r#"{"ncclcheck":1,"event":"start","at":1.0,"step":"between-nodes","deadline":900}"#;
+
+    fn part(body: &str) -> String {
+        format!(r#"{{"ncclcheck":1,"event":"part","at":1.0,"step":"between-nodes","body":{body}}}"#)
+    }
+
+    /// True if an agent that wrote these lines at once is given up after this many seconds of silence.
+    fn is_given_up(lines: &[&str], seconds: u64) -> bool {
+        let mut agent = Agent::new("a", &[BETWEEN_NODES.to_owned()]);
+        for line in lines {
+            agent.output(format!("{line}\n").as_bytes(), Duration::ZERO);
+        }
+        agent.end_silent_start(Duration::from_secs(seconds));
+        let why = "nothing came from it for 12 s while its ranks started";
+        assert!(agent.fate.is_none() || agent.fate == Some(Fate::Failed(why.to_owned())), "{:?}", agent.fate);
+        agent.fate.is_some()
+    }
+
+    #[test]
+    fn a_node_that_falls_silent_while_its_ranks_start_is_given_up() {
+        let alive = part(r#"{"kind":"alive"}"#);
+        let ready =
+            part(r#"{"kind":"ready","id":"1","backend":"gloo","ranks":1,"addresses":["192.0.2.1"],"port":1024}"#);
+        let failed = part(r#"{"kind":"test","test":0,"seconds":1.0,"failed":{"how":"exit","message":"x"}}"#);
+        assert!(!is_given_up(&[HELLO, START], 1000), "its first line may take long");
+        assert_eq!([12, 13].map(|seconds| is_given_up(&[HELLO, START, &alive], seconds)), [false, true]);
+        assert!(!is_given_up(&[HELLO, START, &alive, &ready], 1000), "it waits for orders");
+        assert!(is_given_up(&[HELLO, START, &alive, &ready, &failed], 13), "they start again");
     }
 }

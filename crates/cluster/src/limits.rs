@@ -21,6 +21,9 @@ pub(super) const END_TIME: Duration = Duration::from_secs(10);
 const LONGEST_TEST: Duration = Duration::from_secs(30);
 const SHORTEST_LIMIT: Duration = Duration::from_secs(6);
 
+/// The longest time without output of a node that is in a test or whose ranks start. It reports every 3 seconds that it is alive.
+pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(12);
+
 /// Times that a slow node may take longer than most nodes: a factor that cold caches and other jobs explain.
 const SLOWER: u32 = 3;
 

@@ -55,7 +55,7 @@ pub(super) enum TestKind {
 
 /// Sizes for the backend, and the seconds for all of them.
 const NCCL_SIZES: (&[u64], u64) = (&[1 << 20, 64 << 20, 1 << 30], 30);
-const GLOO_SIZES: (&[u64], u64) = (&[1 << 20, 4 << 20, 16 << 20], 10);
+const GLOO_SIZES: (&[u64], u64) = (&[1 << 20, 4 << 20, 16 << 20], 5);
 /// The seconds for the writes of all ports.
 const WRITES_SECONDS: u64 = 20;
 

@@ -10,7 +10,7 @@ use probe::wire::collectives::Measurement;
 use super::ClusterError;
 use super::between::{BetweenNodes, Network, NodeTest, TogetherRun};
 use super::failed_test;
-use super::limits::{END_TIME, RunLimits};
+use super::limits::{END_TIME, LONGEST_SILENCE, RunLimits};
 use super::losses::Packets;
 use super::orders::{self, Order, TestKind};
 use super::run::{Fate, Gathering};
@@ -50,6 +50,10 @@ impl<'r, 'a> Rounds<'r, 'a> {
         let ready: Vec<_> = (0..self.gathering.agents.len()).map(|node| self.ready(node).is_some()).collect();
         let rounds = survey(&self.network.fleet(&ready));
         for (number, pairs) in rounds.iter().enumerate() {
+            if self.is_enough()? {
+                self.gathering.note("a node is lost, and all others are sound: no more rounds");
+                break;
+            }
             self.gathering.note(&format!("round {} of {}: {} pairs", number + 1, rounds.len(), pairs.len()));
             self.round(pairs, true)?;
         }
@@ -74,6 +78,24 @@ impl<'r, 'a> Rounds<'r, 'a> {
         verdict.map_err(|error| ClusterError::Record(error.to_string()))
     }
 
+    /// Returns true if a node is lost, so that the run has failed, and all others are sound in enough tests. The job can then start
+    /// again on them sooner.
+    fn is_enough(&self) -> Result<bool, ClusterError> {
+        let runs = |node: usize| self.gathering.agents.get(node).is_some_and(|agent| agent.fate.is_none());
+        if self.round < ENOUGH_TESTS || !self.gathering.has_lost() {
+            return Ok(false);
+        }
+        let verdict = self.verdict()?;
+        let is_sound =
+            |node: usize| matches!(verdict.nodes.get(node), Some(State::Sound { fast }) if *fast >= ENOUGH_TESTS);
+        let mut tests = self.found.tests.iter().filter(|test| runs(test.pair.0) && runs(test.pair.1));
+        let mut nodes = (0..self.gathering.agents.len()).filter(|node| runs(*node));
+        Ok(nodes.all(is_sound)
+            && verdict.undecided().is_empty()
+            && verdict.bad().is_empty()
+            && tests.all(|test| test.failure.is_none()))
+    }
+
     fn is_late(&self) -> bool {
         self.gathering.began.elapsed() + END_TIME > self.limits.budget
     }
@@ -81,7 +103,11 @@ impl<'r, 'a> Rounds<'r, 'a> {
     /// The node, if it takes tests.
     fn ready(&self, node: usize) -> Option<&ReadyNode> {
         let agent = self.gathering.agents.get(node)?;
-        agent.ready.as_ref().filter(|_| agent.fate.is_none())
+        agent.ready.as_ref().filter(|_| agent.fate.is_none() && !self.is_left_out(node))
+    }
+
+    fn is_left_out(&self, node: usize) -> bool {
+        self.found.left_out.iter().any(|(left_out, _)| *left_out == node)
     }
 
     /// Leaves out nodes that use another backend than most: no group has two.
@@ -95,9 +121,6 @@ impl<'r, 'a> Rounds<'r, 'a> {
         for (node, backend) in backends.iter().filter(|(_, backend)| !is_most(backend)) {
             let why = if has_gpus(backend) { "CUDA sees a GPU there" } else { "CUDA sees no GPU there" };
             self.found.left_out.push((*node, format!("{why}, unlike on most nodes")));
-            if let Some(agent) = self.gathering.agents.get_mut(*node) {
-                agent.ready = None;
-            }
         }
     }
 
@@ -137,9 +160,8 @@ impl<'r, 'a> Rounds<'r, 'a> {
 
     /// Lets suspects and sound nodes write to each other by verbs, one pair after the other.
     fn writes(&mut self) -> Result<(), ClusterError> {
-        let is_left_out = |node: usize| self.found.left_out.iter().any(|(left_out, _)| *left_out == node);
         let agents = self.gathering.agents.iter().enumerate();
-        let takes_tests: Vec<_> = agents.map(|(node, agent)| agent.fate.is_none() && !is_left_out(node)).collect();
+        let takes_tests: Vec<_> = agents.map(|(node, agent)| agent.fate.is_none() && !self.is_left_out(node)).collect();
         for pair in suspects::pairs(&self.found, &self.verdict()?, &self.network.leaf_of, &takes_tests) {
             let nodes = vec![pair.0, pair.1];
             self.wait_for(&nodes)?;
@@ -318,11 +340,11 @@ impl<'r, 'a> Rounds<'r, 'a> {
     }
 }
 
+/// How many fast tests of each node are enough once a node is lost. Large fleets have as many.
+const ENOUGH_TESTS: usize = 3;
+
 /// The time for a run of all nodes.
 const TOGETHER_TIME: Duration = Duration::from_mins(1);
-
-/// The longest time without output of a node in a test. It reports every 3 seconds that it is alive.
-const LONGEST_SILENCE: Duration = Duration::from_secs(12);
 
 /// The time for the writes of a pair, a little more than they are ordered to take.
 const WRITES_TIME: Duration = Duration::from_secs(30);

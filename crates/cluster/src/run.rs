@@ -192,8 +192,11 @@ impl Gathering<'_> {
     pub(super) fn pump(&mut self) -> Result<(), ClusterError> {
         match self.news.recv_timeout(TICK) {
             Ok(one) => self.take(one),
-            // This holds a sender.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            // This holds a sender. All that has come was read.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let now = self.began.elapsed();
+                self.agents.iter_mut().for_each(|agent| agent.end_silent_start(now));
+            }
         }
         self.look()?;
         self.report_lost();
@@ -250,6 +253,11 @@ impl Gathering<'_> {
                 (self.note)(&format!("{} is lost: {}", agent.node, why.lines().next().unwrap_or_default()));
             }
         }
+    }
+
+    /// Returns true if a node has failed.
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     /// Ends all processes: by the end of their input, then by signals.

@@ -325,6 +325,13 @@ class Failures(StandInNodes):
         self.kill_rank(node)
         self.assertEqual(node.until("failed")["signal"], "SIGKILL")
 
+    def test_a_node_says_that_it_is_alive_while_its_ranks_start(self):
+        (self.root / "torch.py").write_text("import time; time.sleep(1000)")
+        env = dict(os.environ, PYTHONPATH=str(self.root), CUDA_VISIBLE_DEVICES="")
+        node = self.started(env, {"ALIVE_PERIOD = 3": "ALIVE_PERIOD = 0"})
+        node.until("alive")
+        node.until("alive")
+
     def test_ranks_that_never_get_ready(self):
         (self.root / "torch.py").write_text("raise ValueError('enough')")
         node = self.started(dict(os.environ, PYTHONPATH=str(self.root), CUDA_VISIBLE_DEVICES=""), {})

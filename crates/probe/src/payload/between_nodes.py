@@ -10,13 +10,14 @@ An order is one of
 and an answer is a part of kind
     ready   id, backend, ranks, addresses, port: this node takes tests. It comes again when the ranks have restarted,
             which they also do after each test that failed
-    alive   this node is in a test. It comes every few seconds
+    alive   this node is in a test, or its ranks start. It comes every few seconds
     test    test, seconds, packets {sent, again}, failed, received (bytes per second, by local rank),
             bytes (of the all_reduce), busbw_bytes_per_second, wrong, left_out, writes (by pair of ports: ports,
             rate_gbits_per_s, received_bytes_per_second, tried (both ends were ready to connect)): the outcome of a
             test on this node. What was not measured is null
 """
 import json
+import math
 import os
 import time
 
@@ -99,6 +100,7 @@ class Team:
         self.answers, self.ports = {}, {}
         self.ranks, self.rank_of, self.order_fds = [], {}, []
         self.first_failed = self.until = None
+        self.said_alive = -math.inf
 
     def start(self):
         env = dict(self.node.env, LOCAL_WORLD_SIZE=str(self.node.count), **logging_variables("INIT,NET"))
@@ -118,6 +120,9 @@ class Team:
     def in_test(self):
         """The ranks that take part: those that the other nodes have no peer for stay out of it."""
         return self.ranks[:self.test["local"]] if self.test else self.ranks
+
+    def is_awaited(self):
+        return self.test or len(self.ports) < len(self.ranks)
 
     def begin(self, test):
         self.test, self.answers, self.started = test, {}, time.monotonic()
@@ -172,10 +177,10 @@ class Team:
                             **({"unread": answers[0]["unread"]} if "unread" in answers[0] else {}))
 
     def judge(self, now):
-        """Reports that this node is alive, and a failure, once the other ranks have had time to fail too. Outside of a
-        test the next one fails with it. The step fails if the ranks were never ready, because it would with the next
-        ones, or if ranks die again without a test."""
-        if self.test and now > self.said_alive + ALIVE_PERIOD:
+        """Reports that this node is alive while others wait for it, and a failure, once the other ranks have had time
+        to fail too. Outside of a test the next one fails with it. The step fails if the ranks were never ready, because
+        it would with the next ones, or if ranks die again without a test."""
+        if self.is_awaited() and now > self.said_alive + ALIVE_PERIOD:
             self.report.part({"kind": "alive"})
             self.said_alive = now
         if not self.first_failed:
