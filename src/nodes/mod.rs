@@ -58,7 +58,7 @@ fn report_on(
     let whole = records.iter().filter(|record| record.is_whole).count();
     let findings = merged.findings(whole);
     let mut odd = odd::nodes(&nodes, &comparisons, &findings, whole);
-    odd::add_slow(&mut odd, network.as_ref());
+    odd::add_slow(&mut odd, network.as_ref(), &nodes);
     let differs = |comparison: &&Comparison<'_>| comparison.agreement != Agreement::Same;
     let values = |comparisons: &mut dyn Iterator<Item = &Comparison<'_>>| -> usize {
         comparisons.filter(|one| !one.groups.is_empty()).map(|one| one.keys.len().max(1)).sum()

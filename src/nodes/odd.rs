@@ -33,14 +33,17 @@ pub(super) fn nodes(
     odd
 }
 
-/// Adds the slow parts of the network in front: nodes, uplinks and links.
-pub(super) fn add_slow(odd: &mut Vec<OddNode>, network: Option<&NetworkReport>) {
+/// Adds the slow parts of the network in front: nodes, uplinks and links. How the program of a node ended is the cause of its failed
+/// tests, so it comes before them.
+pub(super) fn add_slow(odd: &mut Vec<OddNode>, network: Option<&NetworkReport>, nodes: &[(String, Fate)]) {
     let slow = network.iter().flat_map(|network| &network.parts).filter(|part| part.state == "bad").rev();
     for part in slow {
         let name = part.title();
         let known = odd.iter().position(|node| node.name == name).map(|place| odd.remove(place));
-        let mut reasons = vec![part.text.clone()];
-        reasons.extend(known.into_iter().flat_map(|node| node.reasons));
+        let is_lost = nodes.iter().any(|(node, fate)| *node == name && *fate != Fate::Ended);
+        let mut reasons = known.map(|node| node.reasons).unwrap_or_default();
+        let place = usize::from(is_lost && !reasons.is_empty());
+        reasons.insert(place, part.text.clone());
         odd.insert(0, OddNode { kind: part.kind, name, severity: Severity::Error, reasons });
     }
 }

@@ -84,10 +84,11 @@ fn a_problem_of_most_nodes_is_of_no_single_one() {
 
 #[test]
 fn a_run_in_which_no_node_ends_blames_none() {
-    let absent = |name: &str| NodeRun { name: name.to_owned(), text: Vec::new(), fate: Fate::Absent("why".to_owned()) };
+    let why = "it did not start\nwarning: old\nerror: no such image".to_owned();
+    let absent = |name: &str| NodeRun { name: name.to_owned(), text: Vec::new(), fate: Fate::Absent(why.clone()) };
     let (report, text) = judged(vec![absent("a"), absent("b")]);
     assert_eq!((report.outcome(), report.odd.len()), (Verdict::Fail, 0));
-    assert_eq!(first_line(&text), "FAIL  2 nodes; none came to its end");
+    assert_eq!(first_line(&text), "FAIL  2 nodes; none came to its end; a: it did not start: error: no such image");
     assert_eq!(judged_for(vec![absent("a")], FailOn::Never).0.outcome(), Verdict::Pass);
 }
 
@@ -274,6 +275,11 @@ fn a_failed_test_is_never_passed_over() {
     assert!(first_line(&text).ends_with("the odd node is n3: a test failed: why"), "{text}");
     let (report, text) = judged_run(&tested(6, fails(None)), FailOn::Error);
     assert_eq!((report.outcome(), report.odd.len()), (Verdict::Incomplete, 0), "{text}");
+    let mut lost = tested(6, fails(Some(3)));
+    lost.nodes[3].fate = Fate::Failed("it was killed".to_owned());
+    let (report, text) = judged_run(&lost, FailOn::Error);
+    assert!(first_line(&text).ends_with("the odd node is n3: failed: it was killed"), "{text}");
+    assert_eq!(report.odd[0].reasons, ["failed: it was killed", "a test failed: why"]);
 }
 
 #[test]

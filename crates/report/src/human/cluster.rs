@@ -60,7 +60,7 @@ pub(crate) fn headline(report: &ClusterReport) -> String {
     let has_split = report.differences.iter().any(|difference| !difference.has_majority);
     let none_ended = report.nodes.iter().all(|node| node.why.is_some());
     let text = match report.odd.len() {
-        0 if none_ended => "none came to its end".to_owned(),
+        0 if none_ended => none_came(report),
         0 if has_split => "no odd node can be named: values differ, and none has a majority".to_owned(),
         0 => doubt.map_or_else(|| "no odd node".to_owned(), |doubt| format!("no odd node, but {doubt}")),
         _ if is_of_all => named.join("; "),
@@ -69,6 +69,16 @@ pub(crate) fn headline(report: &ClusterReport) -> String {
         count => format!("{count} {many}: {}", named.join("; ")),
     };
     format!("{nodes}; {text}")
+}
+
+/// That no node came to its end, why the first did not, and the last line that it wrote to standard error.
+fn none_came(report: &ClusterReport) -> String {
+    let first = report.nodes.iter().find_map(|node| Some((&node.name, node.why.as_ref()?)));
+    let why = first.map(|(name, why)| {
+        let said = why.lines().skip(1).last().map(|line| format!(": {line}"));
+        format!("; {name}: {}{}", why.lines().next().unwrap_or_default(), said.unwrap_or_default())
+    });
+    format!("none came to its end{}", why.unwrap_or_default())
 }
 
 fn is_or_are(part: &NetworkPart) -> String {
