@@ -78,7 +78,7 @@ pub(super) fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
         text == "-" || !text.starts_with('-') && (text.contains(['/', ':', '.', '@']) || Path::new(word).exists())
     };
     let is_command = |word: &OsString| Arguments::command().find_subcommand(word).is_some();
-    if words.get(1).is_some_and(|word| !is_command(word) && is_image(word)) {
+    if words.get(1).is_some_and(|word| is_image(word) && !is_command(word)) {
         words.insert(1, "check".into());
     }
     words
@@ -106,14 +106,14 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
         }
         (ErrorKind::InvalidSubcommand, _, Some(ContextValue::String(word))) => {
             let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
-            match suggested(word, COMMANDS, &names) {
-                Some(name) => {
-                    let names = ContextValue::Strings(vec![name.to_owned()]);
-                    error.insert(ContextKind::SuggestedSubcommand, names);
-                }
-                None => {
-                    let line = format!("to check an image of this name: ncclcheck check {word}");
-                    error.remove(ContextKind::SuggestedSubcommand);
+            if let Some(name) = suggested(word, COMMANDS, &names) {
+                let names = ContextValue::Strings(vec![name.to_owned()]);
+                error.insert(ContextKind::SuggestedSubcommand, names);
+            } else {
+                let is_first = words.get(1).is_some_and(|first| **first == **word);
+                let line = format!("to check an image of this name: ncclcheck check {word}");
+                error.remove(ContextKind::SuggestedSubcommand);
+                if is_first {
                     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
                 }
             }

@@ -55,17 +55,18 @@ fn a_lost_node_shortens_the_tests_of_sound_ones() {
     };
     let nodes = "n0,n1,n2,n3,n4,n5,n6,n7";
     let tests = |kind: &str| {
-        let arguments =
-            ["cluster", "--nodes", nodes, "--launch", &launch(kind), "--steps", "between-nodes", "--format", "json"];
+        let launch = launch(kind);
+        let steps = ["--steps", "between-nodes", "--format", "json", "--quiet"];
+        let arguments = [&["cluster", "--nodes", nodes, "--launch", &launch][..], &steps].concat();
         let output = run_with(&[("PATH", "/usr/bin:/bin")], &arguments, None);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let notes = stderr(&output);
-        (report["network"]["tests"].as_array().unwrap().len(), notes.contains("all others are sound: no more rounds"))
+        report["network"]["tests"].as_array().unwrap().len()
     };
-    assert_eq!(tests("sound"), (24, false));
-    assert_eq!(tests("half"), (24, false), "a slow node is not lost");
-    let (count, is_short) = tests("dies");
-    assert!(is_short && (12..=20).contains(&count), "{count}");
+    assert_eq!(tests("sound"), 24);
+    assert_eq!(tests("half"), 24, "a slow node is not lost");
+    // All rounds would have 19: four tests, and three in each of the five that follow.
+    let count = tests("dies");
+    assert!(count < 19, "{count}");
 }
 
 #[test]

@@ -301,6 +301,7 @@ pub(super) fn is_computed(text: &str) -> bool {
 
 /// A placeholder of documentation, such as `<image>` or `<your account>`. The shell would read it as two redirections, to a
 /// program that nobody starts in this way.
+#[expect(clippy::expect_used, reason = "a constant pattern, which a test compiles")]
 static PLACEHOLDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?P<before>^|[^<])<[A-Za-z](?:[\w -]*[\w-])?>").expect("a pattern that parses"));
 

@@ -19,6 +19,7 @@ pub fn of_options(only: &[String], ignore: &[String]) -> Option<PolicyText> {
 
 /// The policy of a Dockerfile: each comment `# ncclcheck ignore=RULE REASON` is a waiver that does not expire; `None` without
 /// such comments. The waivers have the lines of the comments, so that messages name them.
+#[expect(clippy::expect_used, reason = "a constant pattern, which a test compiles")]
 pub fn of_dockerfile(name: &str, dockerfile: &str) -> Option<PolicyText> {
     let comment = Regex::new(r"^\s*#\s*ncclcheck\s+ignore=(\S*)\s*(.*)$").expect("a pattern that parses");
     let waiver = |line: &str| {

@@ -356,7 +356,7 @@ fn options_choose_rules() {
         policy.apply(RuleSet::builtin(shipped()).unwrap())
     };
     assert_eq!(of_options(&[], &[]), None);
-    let ids = |rules: RuleSet| rules.iter().map(|rule| rule.id.to_string()).collect::<Vec<_>>();
+    let ids = |rules: RuleSet| rules.iter().map(|rule| rule.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(chosen(&["env/debug-on,env/ib-disabled"], &["env/ib-disabled"]).unwrap()), ["env/debug-on"]);
     let all = RuleSet::builtin(shipped()).unwrap().iter().count();
     assert_eq!(chosen(&[], &["env/debug-on", "env/ib-disabled"]).unwrap().iter().count(), all - 2);
