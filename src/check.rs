@@ -281,6 +281,7 @@ impl Assessment<'_> {
             probe,
             rules: self.rules,
             run: None,
+            dockerfile: None,
         }
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     /// Renders a report, without the times of the run.
     fn shown(report: &Report<'_>, format: Format) -> String {
         let style = Style { color: false, width: 80, verbose: true, brief: false };
-        let mut collection = Collection::new(&[format], None);
+        let mut collection = Collection::new(&[format]);
         let mut out = Vec::new();
         collection.add(std::slice::from_ref(report));
         format.write(std::slice::from_ref(report), &style, &mut out).unwrap();

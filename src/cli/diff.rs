@@ -23,7 +23,7 @@ pub(super) fn diff(judged: args::CheckArgs, environment: &Environment) -> Result
     plan.confine(None, environment)?;
     let rulebook = rulebook(&plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
-    let mut outputs = Outputs::open(&plan.outputs, None)?;
+    let mut outputs = Outputs::open(&plan.outputs)?;
     let mut sides = Vec::new();
     for (_, loaded) in load(&plan.requests, plan.verbosity) {
         for image in loaded? {

@@ -66,7 +66,7 @@ fn stored_report(text: &str) -> Result<Option<&Path>, CliError> {
 pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let mut plan = ImagesPlan::inspect(inspect, environment)?;
     plan.confine(None, environment)?;
-    let outputs = Outputs::open(&plan.outputs, None)?;
+    let outputs = Outputs::open(&plan.outputs)?;
     let loading = loading(&plan);
     let mut outputs = outputs.beside(loading.terminal());
     let exit = thread::scope(|scope| {
@@ -88,7 +88,7 @@ enum KnownProblems<'a> {
 
 /// Judges each image and reports on it.
 fn judge(plan: &ImagesPlan, known: KnownProblems<'_>, job: Option<&Facts>) -> Result<ExitStatus, CliError> {
-    let outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
+    let outputs = Outputs::open(&plan.outputs)?;
     // The base of a comparison has no report.
     let reported = plan.requests.len() - usize::from(matches!(known, KnownProblems::FirstImage));
     let style = Style { brief: reported > 1 && !plan.style.verbose, ..plan.style.clone() };
@@ -110,7 +110,11 @@ fn judge(plan: &ImagesPlan, known: KnownProblems<'_>, job: Option<&Facts>) -> Re
             KnownProblems::FirstImage | KnownProblems::None => of_first.as_ref(),
         });
         let report = |summary: &ImageSummary, assessments: &[Assessment<'_>], outputs: &mut Outputs| {
-            let report = |assessment| Report { run: Some(&plan.run), ..Assessment::report(assessment, summary, None) };
+            let report = |assessment| Report {
+                run: Some(&plan.run),
+                dockerfile: plan.dockerfile.as_ref(),
+                ..Assessment::report(assessment, summary, None)
+            };
             outputs.report(&assessments.iter().map(report).collect::<Vec<_>>(), &style)?;
             let verdict = Verdict::worst(assessments.iter().filter_map(Assessment::verdict));
             Ok::<_, CliError>(plan.exit.status(verdict.unwrap_or(Verdict::Pass)))

@@ -32,7 +32,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
     needs.files(&asked.logs).files(source.folders()).outputs(targets.iter().map(|(_, target)| target));
     let sandbox = needs.enter(environment);
     let rulebook = source.open(shipped())?.only(Rule::is_of_job);
-    let outputs = Outputs::open(&targets, None)?;
+    let outputs = Outputs::open(&targets)?;
     let jobs = job::read(&asked.logs)?;
     let run = ReportRun { command: "log".to_owned(), time: now(), sandbox: Some(sandbox), ..ReportRun::default() };
     let given = Given { hosts: &hosts, launch: &settings };
@@ -47,7 +47,7 @@ pub(super) fn print(jobs: &[Job], rulebook: Rulebook, style: &Style) -> Result<E
     let given = Given::default();
     let judged = JudgedLogs { rulebook: &rulebook, given, fail_on: None, incomplete: IncompleteArg::default() };
     let run = ReportRun { command: "explain".to_owned(), time: now(), ..ReportRun::default() };
-    judged.report(jobs, &run, Outputs::open(&[(Format::Human, OutputTarget::Stdout)], None)?, style)
+    judged.report(jobs, &run, Outputs::open(&[(Format::Human, OutputTarget::Stdout)])?, style)
 }
 
 /// How jobs are judged.

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use image::dockerfile::Dockerfile;
 use judge::Difference;
 use judge::rules::RuleSet;
 use model::WriteTarget;
@@ -66,14 +65,14 @@ pub(super) const CLUSTER_FORMATS: &[Format] = &[Format::Human, Format::Json, For
 
 impl Outputs {
     /// Opens all outputs before the work begins, so that a missing folder is reported at once.
-    pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
+    pub(super) fn open(targets: &[(Format, OutputTarget)]) -> Result<Self, CliError> {
         let open = |(format, target): &(Format, OutputTarget)| {
             let file = target.path().map(OutputFile::create).transpose()?;
             Ok(OpenOutput { format: *format, file, is_used: false, refused: None })
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
-        Ok(Self { open: outputs, collection: Collection::new(&formats, dockerfile.cloned()), terminal: None })
+        Ok(Self { open: outputs, collection: Collection::new(&formats), terminal: None })
     }
 
     /// Keeps progress on this terminal away while reports are written.

@@ -30,7 +30,7 @@ pub(super) fn report(
     needs.files(files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);
     let inputs = files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut outputs = Outputs::open(&targets, None)?;
+    let mut outputs = Outputs::open(&targets)?;
     let rules = rules(&inputs)?;
     let style = style(&output.look, environment);
     let style = Style { brief: rules.are_of_several_images() && !style.verbose, ..style };

@@ -105,6 +105,11 @@ impl Dockerfile {
         &self.text
     }
 
+    /// The same as [`line`](Self::line), as `Dockerfile:4`.
+    pub fn place(&self, site: &Site, image: &ImageSummary) -> Option<String> {
+        self.line(site, image).map(|line| format!("{}:{line}", self.path))
+    }
+
     /// The line of the instruction that made a site of the image; `None` for what the base image contains.
     pub fn line(&self, site: &Site, image: &ImageSummary) -> Option<usize> {
         match site {

@@ -11,7 +11,6 @@ use super::plain_text::{clean, short};
 use super::provenance;
 use super::survey::Survey;
 use super::{Format, Report};
-use image::dockerfile::Dockerfile;
 use image::reference::untagged;
 use judge::rules::{Judgement, Outcome, Rule};
 use judge::{SharedJudgement, Verdict, across_hosts, distinct_names};
@@ -29,7 +28,6 @@ pub struct Collection {
     pub(super) page: Option<ImagePage>,
     /// The texts of each rule, shared by all images.
     texts: RuleShelf,
-    dockerfile: Option<Dockerfile>,
     keeps: Keeps,
 }
 
@@ -111,9 +109,8 @@ pub(super) struct CollectedHost {
 }
 
 impl Collection {
-    /// Returns an empty collection that keeps what these formats need of each image. Findings are located in the
-    /// Dockerfile, if there is one.
-    pub fn new(formats: &[Format], dockerfile: Option<Dockerfile>) -> Self {
+    /// Returns an empty collection that keeps what these formats need of each image.
+    pub fn new(formats: &[Format]) -> Self {
         let needs = |wanted: fn(Format) -> bool| formats.iter().copied().any(wanted);
         let keeps = Keeps {
             rows: needs(Format::needs_rows),
@@ -121,7 +118,7 @@ impl Collection {
             page: formats.iter().find_map(|format| format.page()),
             passes: needs(Format::needs_passes),
         };
-        Self { dockerfile, keeps, ..Self::default() }
+        Self { keeps, ..Self::default() }
     }
 
     /// Adds the reports on one image: one report, or one for each host.
@@ -129,14 +126,14 @@ impl Collection {
         let texts = &mut self.texts;
         if let Some(page) = self.keeps.page {
             let is_first = self.survey.rows.is_empty();
-            let only = is_first.then(|| Collected::of(reports, self.dockerfile.as_ref(), true, texts)).flatten();
+            let only = is_first.then(|| Collected::of(reports, true, texts)).flatten();
             self.page = only.and_then(|image| page(reports, &image));
         }
         if self.keeps.rows {
             self.survey.add(reports, &mut |judgement: &Judgement<'_>| texts.of(judgement.rule));
         }
         if self.keeps.entries {
-            self.images.extend(Collected::of(reports, self.dockerfile.as_ref(), self.keeps.passes, texts));
+            self.images.extend(Collected::of(reports, self.keeps.passes, texts));
         }
     }
 
@@ -156,7 +153,7 @@ impl Collection {
 
     /// Divides the collection into parts of at most `most` images, at least one part.
     pub fn parts(&self, most: usize) -> Vec<Self> {
-        let empty = || Self { dockerfile: self.dockerfile.clone(), keeps: self.keeps, ..Self::default() };
+        let empty = || Self { keeps: self.keeps, ..Self::default() };
         let mut parts = vec![empty()];
         let mut add = |add: &dyn Fn(&mut Self)| match parts.last_mut() {
             Some(part) if part.images.len() + part.missing.len() < most => add(part),
@@ -181,12 +178,7 @@ impl Collection {
 }
 
 impl Collected {
-    fn of(
-        reports: &[Report<'_>],
-        dockerfile: Option<&Dockerfile>,
-        with_passes: bool,
-        texts: &mut RuleShelf,
-    ) -> Option<Self> {
+    fn of(reports: &[Report<'_>], with_passes: bool, texts: &mut RuleShelf) -> Option<Self> {
         let first = reports.first()?;
         let image = first.image;
         let digest = image.manifest.as_ref().or(image.config.as_ref());
@@ -217,7 +209,7 @@ impl Collected {
         let entries = shared
             .iter()
             .filter(is_kept)
-            .map(|shared| RuleEntry::of(first, shared, &names, dockerfile, texts.of(shared.judgement.rule)));
+            .map(|shared| RuleEntry::of(first, shared, &names, texts.of(shared.judgement.rule)));
         let entries = entries.collect();
         let facts = first.probe.map_or_else(|| overview::rows(first.facts), |run| measured::rows(run, first.facts));
         let facts = facts.into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::Report;
 use super::location::FileLocation;
 use super::plain_text::{clean, short};
-use image::dockerfile::Dockerfile;
 use image::history;
 use judge::rules::{Outcome, Problem, Rule};
 use judge::{FindingIdentity, SharedJudgement};
-use model::{ImageSummary, Owner, Severity, Site};
+use model::{Owner, Severity, Site};
 
 /// Maximum characters of a text that contains values of an image: services refuse or cut longer ones.
 pub(super) const LONGEST: usize = 1000;
@@ -77,7 +76,6 @@ impl RuleEntry {
         report: &Report<'_>,
         shared: &SharedJudgement<'_>,
         hosts: &[String],
-        dockerfile: Option<&Dockerfile>,
         texts: Arc<RuleTexts>,
     ) -> Self {
         let judgement = shared.judgement;
@@ -93,8 +91,8 @@ impl RuleEntry {
             message: short(&outcome.message(), LONGEST),
             fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
-            sites: sites(at, report.image),
-            place: FileLocation::of(at, report.image, dockerfile),
+            sites: sites(at, report),
+            place: FileLocation::of(at, report.image, report.dockerfile),
             identity: FindingIdentity::of(judgement),
         }
     }
@@ -108,12 +106,14 @@ impl RuleTexts {
     }
 }
 
-/// Sites, each with the layer and the build step that it comes from.
-fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
+/// Sites, each with the layer, the build step and the line of the Dockerfile that it comes from.
+fn sites(at: &[Site], report: &Report<'_>) -> Vec<String> {
+    let image = report.image;
     let text = |site: &Site| {
         let layer = site.layer().map(|layer| history::layer(layer, image));
         let step = history::step(site, image).map(|step| short(&step, LONGEST_STEP));
-        let parts = [Some(short(&site.to_string(), LONGEST)), layer, step];
+        let line = report.dockerfile.and_then(|dockerfile| dockerfile.place(site, image));
+        let parts = [Some(short(&site.to_string(), LONGEST)), layer, step, line];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     };
     let more = at.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!("and {more} more places"));

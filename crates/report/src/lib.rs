@@ -36,6 +36,7 @@ use std::str::FromStr;
 use facts::Facts;
 use facts::machine::Host;
 use facts::machine::Record;
+use image::dockerfile::Dockerfile;
 use judge::rules::Judgement;
 use judge::{RulesInForce, Verdict};
 use model::{FailOn, ImageSummary, Owner};
@@ -82,6 +83,8 @@ pub struct Report<'a> {
     pub rules: Option<&'a RulesInForce>,
     /// What was asked for, if a command made the report.
     pub run: Option<&'a ReportRun>,
+    /// The Dockerfile of the image, in whose lines findings are located.
+    pub dockerfile: Option<&'a Dockerfile>,
 }
 
 /// Writes the reports on one image: one, or one for each host.

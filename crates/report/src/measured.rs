@@ -329,11 +329,12 @@ mod tests {
             probe: Some(&recording),
             rules: None,
             run: None,
+            dockerfile: None,
         };
         let style = Style { color: false, width: 200, verbose: false, brief: false };
         let text = |format: &Format| {
             let mut out = Vec::new();
-            let mut collection = Collection::new(&[*format], None);
+            let mut collection = Collection::new(&[*format]);
             collection.add(std::slice::from_ref(&report));
             format.write(std::slice::from_ref(&report), &style, &mut out).unwrap();
             format.finish(&collection, &style, &mut out).unwrap();

@@ -192,10 +192,11 @@ fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format
 /// One document on images, each with its judgements.
 fn document(format: Format, images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>) -> String {
     let dockerfile = dockerfile.map(|text| Dockerfile::parse("docker/Dockerfile".to_owned(), text).unwrap());
-    let mut collection = Collection::new(Format::ALL, dockerfile);
+    let mut collection = Collection::new(Format::ALL);
     let facts = bad();
     for (image, judgements) in images {
-        collection.add(&[report_of(image, &facts, Some(judgements))]);
+        let report = report_of(image, &facts, Some(judgements));
+        collection.add(&[Report { dockerfile: dockerfile.as_ref(), ..report }]);
     }
     finished(format, &collection)
 }
@@ -317,6 +318,7 @@ fn report_of<'a>(image: &'a ImageSummary, facts: &'a Facts, judgements: Option<&
         probe: None,
         rules: None,
         run: None,
+        dockerfile: None,
     }
 }
 

@@ -238,7 +238,7 @@ pub(super) struct CheckCommand {
     /// Dockerfile of the image, to annotate its lines with findings
     ///
     /// The formats sarif, github and gitlab attach each finding to a line of this file, which must be inside the
-    /// current directory. A comment `# ncclcheck ignore=RULE REASON` in it accepts the findings of a rule, unless --config or
+    /// current directory, and others name the line. A comment `# ncclcheck ignore=RULE REASON` in it accepts the findings of a rule, unless --config or
     /// --no-config is given.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,

@@ -43,7 +43,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let expected = plan::expected(&asked.judging)?;
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
     let targets = super::plan::outputs(&asked.output, &super::plan::named(&Format::of_verdicts()))?;
-    let mut outputs = Outputs::open(&targets, None)?;
+    let mut outputs = Outputs::open(&targets)?;
     if asked.from.len() > 1 && terminal.verbosity() != Verbosity::Quiet {
         terminal.say("to compare the nodes of several recordings: ncclcheck cluster --from FILE...");
     }
@@ -110,7 +110,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let options = options(environment);
     let rulebook = plan.rulebook.open(shipped())?.only(|rule| rule.is_of_image() || rule.is_of_probe());
     plan.spare_images(steps.record.as_deref())?;
-    let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
+    let mut outputs = Outputs::open(&plan.outputs)?;
     let terminal = Terminal::new(plan.verbosity);
     let run = ImageRun {
         launch: &launch,

@@ -41,7 +41,7 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
     if !rows.is_empty() {
         table(&rows, reports.len(), page)?;
     }
-    judgements::write(&entries(reports), first.image, verbose, page)
+    judgements::write(&entries(reports), first, verbose, page)
 }
 
 /// The outcomes of all rules, with the hosts on which they differ.

@@ -7,9 +7,9 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
 use super::site;
+use crate::Report;
 use crate::fix_text::{self, Part, one_line};
 use judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
-use model::ImageSummary;
 use model::counted;
 use model::{Gap, Owner, Severity};
 
@@ -51,7 +51,7 @@ impl JudgementEntry<'_> {
 /// Writes the entries. Those of one rule follow each other.
 pub(super) fn write(
     entries: &[JudgementEntry<'_>],
-    image: &ImageSummary,
+    report: &Report<'_>,
     verbose: bool,
     page: &mut Page<'_>,
 ) -> io::Result<()> {
@@ -59,7 +59,7 @@ pub(super) fn write(
         let of_severity = |entry: &&JudgementEntry<'_>| entry.rule.severity == severity && entry.finding().is_some();
         let failures: Vec<_> = entries.iter().filter(of_severity).collect();
         for same in failures.chunk_by(|a, b| a.rule.id == b.rule.id) {
-            failure(same, image, verbose, page)?;
+            failure(same, report, verbose, page)?;
             consequences(same, entries, page)?;
         }
     }
@@ -78,12 +78,7 @@ pub(super) fn write(
 }
 
 /// Writes the findings of one rule, and each of their fixes once: hosts may need different ones.
-fn failure(
-    entries: &[&JudgementEntry<'_>],
-    image: &ImageSummary,
-    verbose: bool,
-    page: &mut Page<'_>,
-) -> io::Result<()> {
+fn failure(entries: &[&JudgementEntry<'_>], report: &Report<'_>, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = entries.first() else { return Ok(()) };
     let mut fixes: Vec<&str> = Vec::new();
     page.blank()?;
@@ -94,7 +89,7 @@ fn failure(
         }
         message(entry.rule, finding, page)?;
         entry.on(COLUMN, page)?;
-        site::write(&finding.at, image, COLUMN, verbose, page)?;
+        site::write(&finding.at, report, COLUMN, verbose, page)?;
         if let Some(note) = &finding.note {
             page.row(2, label("but"), COLUMN, note)?;
         }

@@ -80,7 +80,7 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
                 hosts::write(reports, style.verbose, &mut page)?;
             } else {
                 let entries: Vec<_> = judgements.iter().map(JudgementEntry::from).collect();
-                judgements::write(&entries, report.image, style.verbose, &mut page)?;
+                judgements::write(&entries, report, style.verbose, &mut page)?;
             }
         }
         None => facts::write(report.facts, report.image, style.verbose, &mut page)?,

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::page::{Page, cut, label};
+use crate::Report;
 use image::history::{layer, step};
-use model::ImageSummary;
 use model::Site;
 
 /// Maximum sites shown for one finding without `verbose`.
@@ -13,11 +13,12 @@ const SHOWN: usize = 6;
 /// Writes the sites of a finding, grouped by layer.
 pub(super) fn write(
     at: &[Site],
-    image: &ImageSummary,
+    report: &Report<'_>,
     column: usize,
     verbose: bool,
     page: &mut Page<'_>,
 ) -> io::Result<()> {
+    let image = report.image;
     let shown = at.get(..SHOWN).filter(|_| !verbose).unwrap_or(at);
     for group in shown.chunk_by(|a, b| a.layer().is_some() && a.layer() == b.layer()) {
         for (index, site) in group.iter().enumerate() {
@@ -30,6 +31,9 @@ pub(super) fn write(
         if let Some(step) = step(first, image) {
             let step = if verbose { step } else { cut(&step, page.room(column)) };
             page.row(2, label(""), column, &step)?;
+        }
+        if let Some(line) = report.dockerfile.and_then(|dockerfile| dockerfile.place(first, image)) {
+            page.row(2, label(""), column, &line)?;
         }
     }
     match at.len() - shown.len() {

@@ -189,6 +189,7 @@ impl StoredReport<'_> {
             probe: self.probe.as_ref(),
             rules: self.rules.as_ref(),
             run: self.run.as_ref(),
+            dockerfile: None,
         }
     }
 }

@@ -50,6 +50,7 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
             probe: None,
             rules: None,
             run: None,
+            dockerfile: None,
         })
         .collect();
     let mut out = Vec::new();

@@ -5,7 +5,7 @@ use super::*;
 fn page(image: &ImageSummary, facts: &Facts) -> String {
     let rules = rules();
     let judgements = judge(&rules, facts, &ImageNames::default());
-    let mut collection = Collection::new(&[Format::Html], None);
+    let mut collection = Collection::new(&[Format::Html]);
     collection.add(&[report_of(image, facts, Some(&judgements))]);
     finished(Format::Html, &collection)
 }
@@ -47,7 +47,7 @@ fn a_page_on_2000_images_has_at_most_2_mb() {
     let rules = rules();
     let facts = [good(), bad(), hidden()];
     let judged: Vec<_> = facts.iter().map(|facts| judge(&rules, facts, &ImageNames::default())).collect();
-    let mut collection = Collection::new(&[Format::Html], None);
+    let mut collection = Collection::new(&[Format::Html]);
     for number in 0..2000 {
         let facts = &facts[number % 3];
         let judgements = &judged[number % 3];

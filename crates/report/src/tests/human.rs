@@ -410,6 +410,25 @@ fn a_fix_keeps_its_lines() {
 }
 
 #[test]
+fn findings_name_the_line_of_the_dockerfile() {
+    let image = image();
+    let facts = bad();
+    let rules = rules();
+    let judgements = judge(&rules, &facts, &ImageNames::default());
+    let dockerfile = Dockerfile::parse("docker/Dockerfile".to_owned(), super::sarif::DOCKERFILE).unwrap();
+    let report = Report { dockerfile: Some(&dockerfile), ..report_of(&image, &facts, Some(&judgements)) };
+    for format in [Format::Human, Format::Markdown] {
+        let mut collection = Collection::new(&[format]);
+        collection.add(std::slice::from_ref(&report));
+        let mut out = Vec::new();
+        format.write(std::slice::from_ref(&report), &style(80, false), &mut out).unwrap();
+        format.finish(&collection, &style(80, false), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("docker/Dockerfile:2") && text.contains("docker/Dockerfile:5"), "{text}");
+    }
+}
+
+#[test]
 fn build_steps_read_like_a_dockerfile() {
     for (step, shown) in [
         ("/bin/sh -c #(nop)  USER ray", "USER ray"),

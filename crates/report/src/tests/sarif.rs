@@ -2,7 +2,7 @@ use serde_json::Value as Json;
 
 use super::*;
 
-const DOCKERFILE: &str = "FROM debian\nRUN pip install --no-cache-dir --index-url \\\n   \
+pub(super) const DOCKERFILE: &str = "FROM debian\nRUN pip install --no-cache-dir --index-url \\\n   \
                           https://download.pytorch.org/whl/cu128 torch==2.9.0\nENV A=1 \\\n  NCCL_DEBUG=INFO\n";
 
 fn sarif(images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>) -> Json {

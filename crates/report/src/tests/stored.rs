@@ -14,7 +14,7 @@ fn json_of(image: &ImageSummary, facts: &Facts, judgements: &[Judgement<'_>]) ->
 
 /// Renders a report, without the times of the run.
 fn shown(report: &Report<'_>, format: Format) -> String {
-    let mut collection = Collection::new(&[format], None);
+    let mut collection = Collection::new(&[format]);
     let mut out = Vec::new();
     let style = style(80, true);
     collection.add(std::slice::from_ref(report));

@@ -5,7 +5,7 @@ use super::*;
 /// Three judged images, of which two fail alike, and one that could not be opened.
 fn run() -> Collection {
     let rules = rules();
-    let mut collection = Collection::new(Format::ALL, None);
+    let mut collection = Collection::new(Format::ALL);
     for (reference, facts) in [("registry.example:5000/ml/bad:1", bad()), ("good", good()), ("bad:2@sha256:1", bad())] {
         let judgements = judge(&rules, &facts, &ImageNames::default());
         let image = ImageSummary { reference: reference.to_owned(), ..image() };
@@ -59,7 +59,7 @@ fn a_line_parts_the_table_from_reports_before_it() {
         String::from_utf8(out).unwrap()
     };
     assert!(shown(&run()).starts_with("\nverdict  "));
-    let mut missing = Collection::new(Format::ALL, None);
+    let mut missing = Collection::new(Format::ALL);
     missing.miss("a", "no such image");
     missing.miss("b", "no such image");
     assert!(shown(&missing).starts_with("verdict  "));
@@ -92,7 +92,7 @@ fn rows_hold_no_text_that_controls_a_terminal() {
     let facts = hostile::hostile_facts();
     let image = hostile::hostile_image();
     let judgements = judge(&rules, &facts, &ImageNames::default());
-    let mut collection = Collection::new(Format::ALL, None);
+    let mut collection = Collection::new(Format::ALL);
     collection.add(&[report_of(&image, &facts, Some(&judgements))]);
     collection.miss("\u{1b}[31m\u{202e}x", "\u{7}::error::y");
     collection.name();
@@ -111,7 +111,7 @@ fn a_collection_keeps_what_its_formats_need() {
     let facts = bad();
     let judgements = judge(&rules, &facts, &ImageNames::default());
     let kept = |format: Format| {
-        let mut collection = Collection::new(&[format], None);
+        let mut collection = Collection::new(&[format]);
         collection.add(&[report_of(&image(), &facts, Some(&judgements))]);
         collection.miss("a", "b");
         let entries = collection.images.first().map_or(0, |image| image.entries.len());
