@@ -97,7 +97,10 @@ pub(super) struct Collected {
     pub(super) tables: Vec<MeasuredTable>,
     /// Entries in the order of the rules; those of rules that passed or do not apply only if a format shows them.
     pub(super) entries: Vec<RuleEntry>,
+    /// Notices about the policy and the baseline.
     pub(super) notices: Vec<String>,
+    /// How many layers were not read in this run; `None` if all were.
+    pub(super) unread: Option<String>,
 }
 
 /// A host that an image was judged for.
@@ -227,7 +230,8 @@ impl Collected {
             facts,
             tables,
             entries,
-            notices: first.notices.iter().map(|notice| short(notice, LONGEST)).chain(unread).collect(),
+            notices: first.notices.iter().map(|notice| short(notice, LONGEST)).collect(),
+            unread,
         })
     }
 

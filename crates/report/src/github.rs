@@ -96,7 +96,8 @@ fn notices(image: &Collected) -> Vec<Annotation> {
 
 fn annotation(kind: CommandKind, title: String, entry: &RuleEntry, image: &Collected) -> Annotation {
     let place = entry.place.in_repository.then(|| (entry.place.path.clone(), entry.place.line));
-    Annotation { kind, title, place, message: entry.text(image) }
+    let fix = Some(entry.fix.trim()).filter(|fix| !fix.is_empty()).map(|fix| format!("\nfix: {fix}"));
+    Annotation { kind, title, place, message: entry.text(image) + &fix.unwrap_or_default() }
 }
 
 impl Annotation {

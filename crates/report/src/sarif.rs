@@ -57,7 +57,7 @@ fn judged_run(image: &Collected) -> Value {
         add(&mut unknown, "associatedRule", json!({"id": entry.rule.id}));
         unknown
     });
-    let notices = image.notices.iter().map(|notice| notification("note", notice));
+    let notices = image.notices.iter().chain(&image.unread).map(|notice| notification("note", notice));
     let notifications = open.chain(notices).chain(more).collect();
     run(&image.name, &image.title, &rules, true, notifications, &results)
 }

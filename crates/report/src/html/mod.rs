@@ -93,7 +93,8 @@ fn overview(image: &Collected) -> Markup {
 
 /// What the verdict rests on: the rules and the policy, what was not read, and the notes.
 fn judged(report: &Report<'_>, image: &Collected) -> Markup {
-    let notes = report.image.notes.iter().map(|note| clean(note)).chain(image.notices.iter().cloned());
+    let notes =
+        report.image.notes.iter().map(|note| clean(note)).chain(image.notices.iter().chain(&image.unread).cloned());
     html! {
         section {
             h2 { "What the verdict rests on" }

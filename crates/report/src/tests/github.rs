@@ -8,6 +8,7 @@ fn annotations(judgements: Vec<Judgement<'_>>, dockerfile: Option<&str>) -> Stri
 fn the_worst_annotations_come_first_and_have_lines() {
     let rules = nine_rules();
     let text = annotations(outcomes(&rules), Some("FROM a\nENV NCCL_DEBUG=INFO\n"));
+    assert!(text.lines().next().unwrap().contains("%0Afix: "), "{text}");
     let short: String = text.lines().map(|line| line.split("%0A").next().unwrap().to_owned() + "\n").collect();
     insta::assert_snapshot!(short, @"
     ::error file=docker/Dockerfile,line=1,title=nccl/missing-library::torch needs libnccl.so.2, which is nowhere in the image
