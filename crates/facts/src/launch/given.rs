@@ -148,6 +148,8 @@ pub struct Given {
     pub tasks: Option<Said<i64>>,
     /// The number of nodes of which its command is one.
     pub nodes: Option<Said<i64>>,
+    /// True if options of `docker exec` that the shell computes may pass its process variables.
+    pub hides_variables: bool,
     /// True if it gets only the device nodes of the host that it mounts.
     pub restricts_devices: bool,
     /// What else the file says of it.

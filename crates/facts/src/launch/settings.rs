@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::Fact;
+use model::{Fact, Gap};
 
-use super::given::Starter;
+use super::given::{Given, Starter};
 use super::{LaunchContainer, LaunchFile};
 use crate::environment::{SettingList, unmatched_names};
 use crate::{Facts, key};
@@ -71,12 +71,20 @@ fn not_passed(file: &LaunchFile, containers: &[LaunchContainer]) -> Fact<Vec<Str
     for setting in file.unpassed.iter().filter(|setting| is_engine && crate::is_judged(&setting.name)) {
         list.push(setting.name.clone(), [setting.site.clone()]);
     }
-    list.fact(None)
+    let hides = |given: &Given| given.unread.is_some() || given.hides_variables;
+    let fact = list.fact(None);
+    match containers.iter().find(|container| hides(&container.given)) {
+        Some(container) if matches!(fact, Fact::Seen { .. }) => {
+            let why =
+                format!("{}:{}: a variable holds options, which may pass more variables", file.name, container.line);
+            Fact::Unknown(Gap::new(why).settled_by("write what it holds into the file"))
+        }
+        _ => fact,
+    }
 }
 
 /// The address of the first rank, if it leads to the host itself: a loopback address, or the name of a service, all of which
-/// Compose starts on one host. An address that a script or a cluster computes is
-/// taken for that of a node.
+/// Compose starts on one host. An address that a script or a cluster computes is taken for that of a node.
 fn local_address(file: &LaunchFile, facts: &Facts) -> Fact<String> {
     let services: Vec<_> = file.containers.iter().filter(|one| one.given.starter == Starter::Compose).collect();
     let is_service = |name: &str| services.iter().any(|service| service.name == name);

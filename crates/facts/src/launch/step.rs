@@ -17,6 +17,9 @@ struct ContainerProgram {
     valued: &'static str,
 }
 
+/// Engines with the command line of Docker.
+const ENGINES: &str = "docker podman nerdctl";
+
 const PROGRAMS: &[ContainerProgram] = &[
     ContainerProgram {
         names: "srun",
@@ -36,7 +39,7 @@ const PROGRAMS: &[ContainerProgram] = &[
         valued: "-b --bind -c --cd -g --gid -m --mount -s --storage --unset-env -u --uid",
     },
     ContainerProgram {
-        names: "docker podman nerdctl",
+        names: ENGINES,
         valued: "-v --volume --mount -e --env --env-file -w --workdir -u --user -p --publish --name --gpus --device \
             --shm-size --ulimit --network --net --ipc --pid --entrypoint --cap-add --cap-drop --security-opt -h --hostname \
             --runtime -l --label -m --memory --cpus --cpuset-cpus --cpuset-mems --tmpfs --restart --log-driver --log-opt --add-host --dns \
@@ -55,7 +58,7 @@ pub(super) fn containers(text: &str) -> Vec<LaunchContainer> {
 /// The same of a script that begins at `line`, inside `nesting` others.
 fn containers_of(text: &str, line: usize, nesting: usize) -> Vec<LaunchContainer> {
     let mut variables = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut found: Vec<LaunchContainer> = Vec::new();
     let mut depth = 0_usize;
     let mut is_straight = true;
     let mut batch = Given { starter: Starter::Scheduler, has_gpu: true, ..Given::default() };
@@ -98,6 +101,9 @@ fn containers_of(text: &str, line: usize, nesting: usize) -> Vec<LaunchContainer
             }
             None => Vec::new(),
         };
+        if hides_variables(&words) {
+            found.iter_mut().for_each(|container| container.given.hides_variables = true);
+        }
         is_straight &= depth == 0 || started.is_empty();
         found.extend(started);
     }
@@ -294,6 +300,15 @@ fn is_options(word: &str, after: &[String]) -> bool {
     let name = word.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|_| !after.is_empty());
     let name = name.map(str::to_ascii_lowercase);
     name.is_some_and(|name| !name.contains(['$', '/', ':']) && OPTIONS.iter().any(|part| name.contains(part)))
+}
+
+/// True for `docker exec` with a variable that holds options.
+fn hides_variables(words: &[String]) -> bool {
+    let is_engine = |word: &str| is_among(word.rsplit('/').next().unwrap_or_default(), ENGINES);
+    let is_exec = |pair: &[String]| matches!(pair, [engine, verb] if verb == "exec" && is_engine(engine));
+    let Some(place) = words.windows(2).position(is_exec) else { return false };
+    let options = words.get(place + 2..).unwrap_or_default();
+    options.iter().enumerate().any(|(index, word)| is_options(word, options.get(index + 1..).unwrap_or_default()))
 }
 
 /// Reads an option of `docker run` about the user.

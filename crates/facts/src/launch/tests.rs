@@ -473,6 +473,14 @@ fn a_run_line_gives_a_container_what_its_options_say() {
             "export NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5\ndocker run --gpus 1 -e NCCL_DEBUG x",
             "gpus=1 network=bridge not_passed=NCCL_IB_HCA shm_bytes=67108864 starter=docker",
         ),
+        (
+            "docker run -d --gpus 1 --name c x\nexport NCCL_IB_HCA=mlx5\ndocker exec \"${env[@]}\" c python a.py",
+            "gpus=1 network=bridge not_passed=? shm_bytes=67108864 starter=docker",
+        ),
+        (
+            "docker run -d --gpus 1 --name c x\nexport NCCL_IB_HCA=mlx5\ndocker exec -it c python a.py \"$ARGS\"",
+            "gpus=1 network=bridge not_passed=NCCL_IB_HCA shm_bytes=67108864 starter=docker",
+        ),
     ] {
         assert_eq!(given_by("job.sh", &format!("#!/bin/bash\n{line}")), expected, "{line}");
     }
