@@ -102,7 +102,9 @@ fn containers_of(text: &str, line: usize, nesting: usize) -> Vec<LaunchContainer
             None => Vec::new(),
         };
         if hides_variables(&words) {
-            found.iter_mut().for_each(|container| container.given.hides_variables = true);
+            for container in &mut found {
+                container.given.hides_variables = true;
+            }
         }
         is_straight &= depth == 0 || started.is_empty();
         found.extend(started);

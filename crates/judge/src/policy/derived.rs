@@ -17,16 +17,17 @@ pub fn of_options(only: &[String], ignore: &[String]) -> Option<PolicyText> {
     (!name.is_empty()).then(|| PolicyText::derived(&name, policy.to_string()))
 }
 
-/// The policy of a Dockerfile: each comment `# ncclcheck ignore=RULE REASON` is a waiver that does not expire; `None` without
-/// such comments. The waivers have the lines of the comments, so that messages name them.
+/// The policy of a Dockerfile: each comment `# ncclcheck ignore=RULE[,RULE...] REASON` is a waiver of these rules that does not
+/// expire; `None` without such comments. The waivers have the lines of the comments, so that messages name them.
 #[expect(clippy::expect_used, reason = "a constant pattern, which a test compiles")]
 pub fn of_dockerfile(name: &str, dockerfile: &str) -> Option<PolicyText> {
     let comment = Regex::new(r"^\s*#\s*ncclcheck\s+ignore=(\S*)\s*(.*)$").expect("a pattern that parses");
-    let waiver = |line: &str| {
+    let waivers = |line: &str| {
         let words = comment.captures(line)?;
-        Some(format!("{},", json!({"rule": words[1], "reason": words[2].trim_end(), "expires": "never"})))
+        let waiver = |rule| format!("{},", json!({"rule": rule, "reason": words[2].trim_end(), "expires": "never"}));
+        Some(words[1].split(',').map(waiver).collect::<String>())
     };
-    let lines: Vec<_> = dockerfile.lines().map(|line| waiver(line).unwrap_or_default()).collect();
+    let lines: Vec<_> = dockerfile.lines().map(|line| waivers(line).unwrap_or_default()).collect();
     let has_waivers = lines.iter().any(|line| !line.is_empty());
     has_waivers.then(|| PolicyText::derived(name, format!("{{waivers: [{}\n]}}", lines.join("\n"))))
 }

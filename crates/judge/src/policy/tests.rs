@@ -381,7 +381,8 @@ fn comments_of_a_dockerfile_are_waivers() {
     };
     assert_eq!(of_dockerfile("Dockerfile", "FROM a\n# ncclcheck reads this\n# ignore=env/debug-on\n"), None);
     let outcome =
-        applied("FROM a\n  # ncclcheck ignore=env/debug-on for the \"pilot\"  \nENV NCCL_DEBUG=INFO\n").unwrap();
+        applied("FROM a\n  # ncclcheck ignore=env/ib-disabled,env/debug-on for the \"pilot\"  \nENV NCCL_DEBUG=INFO\n")
+            .unwrap();
     assert!(outcome.contains("Dockerfile:2") && outcome.contains("for the \\\"pilot\\\""), "{outcome}");
     let reason = applied("# ncclcheck ignore=env/debug-on\nFROM a\n").unwrap_err().to_string();
     assert!(reason.starts_with("Dockerfile:1:") && reason.contains("must not be empty"), "{reason}");
