@@ -1,4 +1,4 @@
-//! What can be done with a file or a folder that somebody names as an image, and that cannot be one.
+//! Help for a file or a folder that stands in the place of an image and cannot be one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -296,13 +296,17 @@ pub(super) fn is_rdma_resource(name: &str) -> bool {
     name.contains('/') && words.iter().any(|word| name.to_ascii_lowercase().contains(word))
 }
 
-/// True if a text refers to something that is known only when the job starts, or when somebody fills in its template.
+/// True if a text has a value that is known only when the job starts, or when its template is rendered.
 pub(super) fn is_computed(text: &str) -> bool {
-    ["${", "$(", "{{", "{%", "<%"].iter().any(|mark| text.contains(mark)) || PLACEHOLDER.is_match(text)
+    text.contains("${") || text.contains("$(") || is_template(text)
 }
 
-/// A placeholder of documentation, such as `<image>` or `<your account>`. The shell would read it as two redirections, to a
-/// program that nobody starts in this way.
+/// True if a text is part of a template, or has a placeholder.
+pub(super) fn is_template(text: &str) -> bool {
+    ["{{", "{%", "<%"].iter().any(|mark| text.contains(mark)) || PLACEHOLDER.is_match(text)
+}
+
+/// A placeholder of documentation, such as `<image>` or `<your account>`. The shell would read it as two redirections.
 #[expect(clippy::expect_used, reason = "a constant pattern, which a test compiles")]
 static PLACEHOLDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?P<before>^|[^<])<[A-Za-z](?:[\w -]*[\w-])?>").expect("a pattern that parses"));

@@ -96,7 +96,7 @@ impl Assignment {
     /// Turns the assignment into a setting of a launch file, with the file's name as the user wrote it.
     pub fn in_launch(self, file: &str) -> Setting {
         let site = Site::Launch { file: file.to_owned(), line: self.line, variable: self.name.clone() };
-        let value = self.value.filter(|value| !given::is_computed(value));
+        let value = self.value.filter(|value| !given::is_template(value));
         Setting { name: self.name, value, site }
     }
 }
