@@ -163,7 +163,7 @@ fn a_dropped_export_hangs_up() {
     export.read_exact(&mut [0; 10_000]).unwrap();
     assert!(hung_up.try_recv().is_err());
     drop(export);
-    hung_up.recv_timeout(Duration::from_secs(10)).unwrap();
+    hung_up.recv().unwrap();
 }
 
 #[test]

@@ -2,7 +2,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
 
 use super::*;
 
@@ -103,14 +102,10 @@ fn waiting_for_a_server_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = format!("http://{}/x", listener.local_addr().unwrap());
     let shared = open(&place).with_patience(Duration::from_millis(300));
-    let begun = Instant::now();
     assert!(shared.read("v/x", MOST).unwrap_err().starts_with("no response within"));
-    assert!(begun.elapsed() < Duration::from_secs(5));
     // Connections are refused.
     drop(listener);
-    let begun = Instant::now();
     assert!(open(&place).read("v/x", MOST).is_err());
-    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
