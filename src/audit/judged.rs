@@ -12,7 +12,7 @@ use judge::rules::{Judgement, Outcome};
 use model::{Owner, Severity, Site};
 
 /// Facts that a list of images shows.
-const FACTS: [&str; 3] = ["torch.version", "torch.cuda.version", "nccl.loaded.version"];
+pub(super) const FACTS: [&str; 3] = ["torch.version", "torch.cuda.version", "nccl.loaded.version"];
 
 /// Labels by which the owner of an image or of its base is found (OCI image-spec, "Pre-Defined Annotation Keys";
 /// Docker's old `maintainer`), in the order in which they are believed.

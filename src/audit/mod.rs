@@ -18,6 +18,7 @@ mod document;
 mod item;
 mod judged;
 mod judging;
+pub mod listed;
 pub mod merge;
 pub mod owners;
 mod plan;

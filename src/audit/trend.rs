@@ -71,6 +71,19 @@ pub enum TrendKind {
     Gone,
 }
 
+impl TrendKind {
+    /// The name in documents.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NewlyFailing => "newly-failing",
+            Self::Fixed => "fixed",
+            Self::Changed => "changed",
+            Self::New => "new",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// What a change is due to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -137,35 +150,74 @@ impl AuditTrend {
     /// The output fails.
     pub fn write(&self, is_markdown: bool, out: &mut dyn Write) -> io::Result<()> {
         let mark = if is_markdown { "# " } else { "" };
-        writeln!(out, "{mark}since {}: run {}\n", self.since, self.run)?;
-        if !self.differing.is_empty() {
-            writeln!(out, "the runs differ in: {}", self.differing.join(", "))?;
+        writeln!(out, "{mark}{}\n", self.title())?;
+        self.lines().try_for_each(|line| writeln!(out, "{line}"))?;
+        for (title, rows) in self.tables() {
+            table(title, &TITLES, rows.into_iter().map(Vec::from).collect(), is_markdown, out)?;
         }
-        writeln!(out, "{} names changed, {} did not", self.changes.len(), self.unchanged)?;
-        for (kind, title) in [
+        Ok(())
+    }
+
+    /// Writes one page with all changes.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn write_page(&self, out: &mut dyn Write) -> io::Result<()> {
+        report::write_tables(&self.title(), self.lines(), TITLES, self.tables(), out)
+    }
+
+    /// Writes one record for each change.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let heads = ["image", "team", "kind", "cause", "before", "after", "newly_failing", "no_longer_failing"];
+        report::csv_record(&heads.map(str::to_owned), out)?;
+        self.changes.iter().try_for_each(|change| {
+            let [image, cause, before, after, newly, fixed] = cells(change);
+            let team = change.team.clone().unwrap_or_default();
+            report::csv_record(&[image, team, change.kind.name().to_owned(), cause, before, after, newly, fixed], out)
+        })
+    }
+
+    fn title(&self) -> String {
+        format!("since {}: run {}", self.since, self.run)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let differing =
+            (!self.differing.is_empty()).then(|| format!("the runs differ in: {}", self.differing.join(", ")));
+        differing.into_iter().chain([format!("{} names changed, {} did not", self.changes.len(), self.unchanged)])
+    }
+
+    /// The changes of each kind, with a title.
+    fn tables(&self) -> impl Iterator<Item = (&'static str, Vec<[String; 6]>)> {
+        let kinds = [
             (TrendKind::NewlyFailing, "Newly failing"),
             (TrendKind::Fixed, "Fixed"),
             (TrendKind::Changed, "Other changes"),
             (TrendKind::New, "New"),
             (TrendKind::Gone, "Gone"),
-        ] {
-            let of_kind = self.changes.iter().filter(|change| change.kind == kind);
-            let row = |change: &TrendChange| {
-                let verdict = |verdict: &Option<String>| verdict.clone().unwrap_or_default();
-                vec![
-                    change.name.clone(),
-                    format!("{:?}", change.cause).to_lowercase(),
-                    verdict(&change.before),
-                    verdict(&change.after),
-                    change.newly_failing.join(", "),
-                    change.fixed.join(", "),
-                ]
-            };
-            let titles = ["image", "due to", "before", "after", "newly failing", "no longer failing"];
-            table(title, &titles, of_kind.map(row).collect(), is_markdown, out)?;
-        }
-        Ok(())
+        ];
+        kinds
+            .into_iter()
+            .map(|(kind, title)| (title, self.changes.iter().filter(|change| change.kind == kind).map(cells).collect()))
     }
+}
+
+/// Titles of the columns of a change.
+const TITLES: [&str; 6] = ["image", "due to", "before", "after", "newly failing", "no longer failing"];
+
+fn cells(change: &TrendChange) -> [String; 6] {
+    let verdict = |verdict: &Option<String>| verdict.clone().unwrap_or_default();
+    [
+        change.name.clone(),
+        format!("{:?}", change.cause).to_lowercase(),
+        verdict(&change.before),
+        verdict(&change.after),
+        change.newly_failing.join(", "),
+        change.fixed.join(", "),
+    ]
 }
 
 /// How the rules of two runs differ.

@@ -174,6 +174,10 @@ fn other_rules_are_refused_and_a_trend_books_them_to_the_rules() {
     let change = &trend["changes"][0];
     assert_eq!(change["cause"], "rules", "{trend}");
     assert!(change["newly_failing"].as_array().unwrap().contains(&"nccl/missing-library".into()), "{trend}");
+    for (form, expected) in [("csv", ",newly-failing,rules,pass,fail,"), ("html", "<h2>Newly failing ")] {
+        let out = audit(&["trend", "--store", &store, "--run", "after", "--since", "before", "--format", form]).1;
+        assert!(out.contains(expected), "{out}");
+    }
 }
 
 #[test]
@@ -241,6 +245,19 @@ fn a_summary_counts_what_it_leaves_out_and_images_of_no_team() {
         assert!(out.contains(row), "{out}");
         assert!(out.contains(&format!("and {} more: --format json has all", failing - 20)), "{out}");
     }
+    let records = audit(&[&merge[..], &["csv"]].concat()).1;
+    let teams = records.lines().skip(1).filter(|line| line.split(',').nth(4) == Some("apps"));
+    assert_eq!((records.lines().count(), teams.count()), (71, 10), "{records}");
+    let page = audit(&[&merge[..], &["html"]].concat()).1;
+    for target in page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(page.contains(&format!(" id=\"{target}\"")), "nothing has the name {target}");
+    }
+    for rule in document["rules"].as_array().unwrap() {
+        let summary = page.split(&format!("<code>{}</code> ", rule["rule"].as_str().unwrap())).nth(1).unwrap();
+        let images = format!("<span class=\"n\">{} images</span>", rule["images"]);
+        assert!(summary.split("</summary>").next().unwrap().contains(&images), "{rule}: {summary}");
+    }
+    assert!(page.contains(&format!("{failing} failed</span>")) && page.contains("By team"), "{page}");
 }
 
 #[test]

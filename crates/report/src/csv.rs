@@ -77,7 +77,11 @@ fn fields(row: &SurveyRow, survey: &Survey) -> [String; HEADS.len()] {
     ]
 }
 
-fn record(fields: &[String], out: &mut dyn Write) -> io::Result<()> {
+/// Writes a record. Fields are quoted where they need it.
+///
+/// # Errors
+/// The output fails.
+pub fn record(fields: &[String], out: &mut dyn Write) -> io::Result<()> {
     let fields: Vec<_> = fields.iter().map(|field| escaped(field)).collect();
     write!(out, "{}\r\n", fields.join(","))
 }

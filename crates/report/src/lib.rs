@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
+mod audited;
 mod cluster;
 mod collected;
 mod counts;
@@ -42,13 +43,16 @@ use judge::{RulesInForce, Verdict};
 use model::{FailOn, ImageSummary, Owner};
 use probe::recording::Recording;
 
+pub use audited::{AuditedFinding, AuditedImage, AuditedLayer, AuditedResult};
 pub use cluster::{
     CLUSTER_SCHEMA, ClusterNode, ClusterReport, NodeDifference, NodeFinding, NodeGap, NodeGroup, OddNode,
 };
 pub use collected::Collection;
 use collected::PageFn;
+pub use csv::record as csv_record;
 pub use difference::write_difference;
 pub use explain::Explanation;
+pub use html::write_tables;
 pub use human::Style;
 pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
 pub use json::{SCHEMA, VERDICT_SCHEMA};

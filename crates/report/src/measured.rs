@@ -177,10 +177,15 @@ pub(super) fn tables(probe: &Recording, facts: &Facts) -> Vec<MeasuredTable> {
             tables.extend(bandwidths(step));
         }
     }
-    tables.extend(records(facts, &key::RUN_ISOLATED, "one container for each GPU", &ISOLATED));
-    tables.extend(records(facts, &key::RUN_WHAT_IF, "with other variables", &WHAT_IF));
-    tables.extend(probe.steps.iter().filter_map(ranks));
+    tables.extend(undrawn(probe, facts));
     tables
+}
+
+/// The tables that a page has no drawing of: the runs in other arrangements, and the ranks of failed steps.
+pub(super) fn undrawn(probe: &Recording, facts: &Facts) -> impl Iterator<Item = MeasuredTable> {
+    let isolated = records(facts, &key::RUN_ISOLATED, "one container for each GPU", &ISOLATED);
+    let what_if = records(facts, &key::RUN_WHAT_IF, "with other variables", &WHAT_IF);
+    isolated.into_iter().chain(what_if).chain(probe.steps.iter().filter_map(ranks))
 }
 
 /// Columns of the tables of records: field and title.
@@ -295,7 +300,7 @@ fn ranks(step: &StepRecord) -> Option<MeasuredTable> {
 }
 
 /// Joins the lines of a text: NCCL's errors have several.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -17,6 +17,8 @@ const NAMED: usize = 12;
 /// What the verdicts of a run rest on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SurveyProvenance {
+    /// The lines on an audit, if the rows are its images.
+    pub(super) audit: Vec<String>,
     /// Number of images by the description of the rules that judged them.
     pub(super) policies: BTreeMap<String, usize>,
     /// Maximum number of rules that a policy switched off.
@@ -71,7 +73,8 @@ impl SurveyProvenance {
             let images = if several { format!(", {}", counted(*images, "image", "images")) } else { String::new() };
             format!("judged by {text}{images}")
         });
-        policies.chain(self.waived_lines()).chain(self.unread_line()).chain(self.note_lines()).collect()
+        let audit = self.audit.iter().cloned();
+        audit.chain(policies).chain(self.waived_lines()).chain(self.unread_line()).chain(self.note_lines()).collect()
     }
 
     fn waived_lines(&self) -> impl Iterator<Item = String> {

@@ -39,6 +39,8 @@ pub(super) struct SurveyRow {
     pub(super) platform: Option<String>,
     /// Digest of the manifest, or of the configuration.
     pub(super) digest: Option<String>,
+    /// The team that owns it, if a map of teams names one.
+    pub(super) team: Option<String>,
     pub(super) state: RowState,
 }
 
@@ -93,8 +95,21 @@ pub(super) struct SurveyFinding {
 pub(super) struct SurveyLayer {
     /// The build step that made the layer, if it is one.
     pub(super) step: Option<String>,
+    /// Stored size in bytes, and the team or image that the layer belongs to, if an audit found them.
+    pub(super) size: Option<u64>,
+    pub(super) owner: Option<String>,
     /// Indexes of the images in which a rule fails because of the layer, by the rule's id.
     pub(super) rules: BTreeMap<String, BTreeSet<usize>>,
+}
+
+/// The images of a team, or those of none.
+#[derive(Debug, Default)]
+pub(super) struct SurveyTeam<'s> {
+    /// Indexes in [`Survey::rows`], ascending.
+    pub(super) images: Vec<usize>,
+    pub(super) failed: usize,
+    /// Number of its images by rule that they fail.
+    pub(super) rules: BTreeMap<&'s str, usize>,
 }
 
 /// Number of images with each result.
@@ -119,13 +134,12 @@ impl Survey {
         let mut findings: Vec<_> = shared
             .iter()
             .filter(|shared| is_told(first, shared.judgement))
-            .map(|shared| self.finding(shared, &names, texts))
+            .map(|shared| {
+                let finding = SurveyFinding::of(shared, &names, texts(shared.judgement));
+                self.finding(finding)
+            })
             .collect();
-        let rank = |index: &usize| {
-            let finding = self.findings.get(*index);
-            std::cmp::Reverse(finding.map(|finding| (finding.is_failure, finding.rule.severity)))
-        };
-        findings.sort_by_key(rank);
+        self.sort(&mut findings);
         let row = self.rows.len();
         let image = first.image;
         self.provenance.add(row, reports, &shared);
@@ -138,6 +152,7 @@ impl Survey {
             reference: short(&image.reference, LONGEST),
             platform: image.platform.as_ref().map(|platform| short(&platform.to_string(), VERSION)),
             digest: digest.map(ToString::to_string),
+            team: None,
             state: RowState::Judged(Box::new(JudgedRow {
                 verdict,
                 torch,
@@ -155,7 +170,8 @@ impl Survey {
 
     /// Adds an image that could not be opened. Both texts are plain.
     pub(super) fn miss(&mut self, reference: String, why: String) {
-        self.rows.push(SurveyRow { reference, platform: None, digest: None, state: RowState::Unopened(why) });
+        let state = RowState::Unopened(why);
+        self.rows.push(SurveyRow { reference, platform: None, digest: None, team: None, state });
     }
 
     /// Notes the layers and steps that a failure comes from.
@@ -179,40 +195,40 @@ impl Survey {
     }
 
     /// Returns the index of a finding in the row that is added next.
-    fn finding(
-        &mut self,
-        shared: &SharedJudgement<'_>,
-        names: &[String],
-        texts: &mut impl FnMut(&Judgement<'_>) -> Arc<RuleTexts>,
-    ) -> usize {
-        let outcome = &shared.judgement.outcome;
-        let finding = outcome.finding();
-        let message = short(&outcome.message(), LONGEST);
-        let fix = finding.map(|finding| finding.fix.clone()).unwrap_or_default();
-        let hosts: Vec<_> = shared.hosts.iter().filter_map(|host| names.get(*host)).cloned().collect();
-        let mut hasher = Hasher::sha256();
-        for part in [&*shared.judgement.rule.id, shared.judgement.owner.name(), outcome.name(), &message, &fix]
-            .into_iter()
-            .chain(hosts.iter().map(|host| &**host))
-        {
-            hasher.update(part.as_bytes());
-            hasher.update(b"\0");
-        }
+    pub(super) fn finding(&mut self, finding: SurveyFinding) -> usize {
         let row = self.rows.len();
-        let index = *self.index.entry(hasher.finish()).or_insert(self.findings.len());
+        let index = *self.index.entry(finding.digest()).or_insert(self.findings.len());
         match self.findings.get_mut(index) {
             Some(known) => known.images.push(row),
-            None => self.findings.push(SurveyFinding {
-                rule: texts(shared.judgement),
-                owner: shared.judgement.owner,
-                is_failure: finding.is_some(),
-                message,
-                fix,
-                hosts,
-                images: vec![row],
-            }),
+            None => self.findings.push(SurveyFinding { images: vec![row], ..finding }),
         }
         index
+    }
+
+    /// Sorts indexes of findings, the worst first.
+    pub(super) fn sort(&self, findings: &mut [usize]) {
+        findings.sort_by_key(|index| {
+            let finding = self.findings.get(*index);
+            std::cmp::Reverse(finding.map(|finding| (finding.is_failure, finding.rule.severity)))
+        });
+    }
+
+    /// The images by team; the key is `None` for those of no team.
+    pub(super) fn teams(&self) -> BTreeMap<Option<&str>, SurveyTeam<'_>> {
+        let mut teams: BTreeMap<_, SurveyTeam<'_>> = BTreeMap::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let team = teams.entry(row.team.as_deref()).or_default();
+            team.images.push(index);
+            team.failed += usize::from(row.verdict() == Some(Verdict::Fail));
+            let findings = row.judged().map(|judged| &*judged.findings).unwrap_or_default();
+            let findings = findings.iter().filter_map(|index| self.findings.get(*index));
+            let rules: BTreeSet<_> =
+                findings.filter(|finding| finding.is_failure).map(|finding| &*finding.rule.id).collect();
+            for rule in rules {
+                *team.rules.entry(rule).or_default() += 1;
+            }
+        }
+        teams
     }
 
     /// Number of images with each result.
@@ -292,6 +308,34 @@ impl SurveyLayer {
 }
 
 impl SurveyFinding {
+    /// The finding of a rule in no image yet.
+    fn of(shared: &SharedJudgement<'_>, names: &[String], rule: Arc<RuleTexts>) -> Self {
+        let outcome = &shared.judgement.outcome;
+        let finding = outcome.finding();
+        Self {
+            rule,
+            owner: shared.judgement.owner,
+            is_failure: finding.is_some(),
+            message: short(&outcome.message(), LONGEST),
+            fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
+            hosts: shared.hosts.iter().filter_map(|host| names.get(*host)).cloned().collect(),
+            images: Vec::new(),
+        }
+    }
+
+    /// The digest of its texts.
+    fn digest(&self) -> Digest {
+        let mut hasher = Hasher::sha256();
+        for part in [&*self.rule.id, self.owner.name(), self.word(), &self.message, &self.fix]
+            .into_iter()
+            .chain(self.hosts.iter().map(|host| &**host))
+        {
+            hasher.update(part.as_bytes());
+            hasher.update(b"\0");
+        }
+        hasher.finish()
+    }
+
     /// The severity of a failure, or `unknown`.
     pub(super) fn word(&self) -> &'static str {
         if self.is_failure { self.rule.severity.name() } else { "unknown" }

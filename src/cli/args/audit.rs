@@ -244,6 +244,8 @@ pub(in crate::cli) enum AuditFormat {
     Human,
     Json,
     Markdown,
+    Html,
+    Csv,
 }
 
 /// Parses `--shard`.

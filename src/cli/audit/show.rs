@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::audit::listed;
 use crate::audit::merge::{merge as merged, summarize};
 use crate::audit::owners::TeamMap;
 use crate::audit::trend::AuditTrend;
@@ -9,6 +10,8 @@ use crate::audit::{AuditCounts, AuditError, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
 use crate::cli::args::audit::{AuditFormat, AuditViewArgs, StoreArgs};
 use crate::cli::{CliError, ExitStatus, output, output_file};
+use crate::shipped::shipped;
+use judge::rules::RuleSet;
 use model::document::{Document, read_text};
 use model::{Environment, Limits};
 
@@ -36,10 +39,13 @@ pub(super) fn merge(
     let store = super::store(asked, environment)?;
     let run = super::open(&store, asked)?;
     let teams = teams(view)?;
+    let rules = RuleSet::builtin(shipped())?;
     let mut counts = AuditCounts::default();
     write(view, |out| {
         counts = match view.format {
             AuditFormat::Json => merged(&run, &teams, out)?,
+            AuditFormat::Html => listed::page(&run, &teams, |id| rules.get(id), out)?,
+            AuditFormat::Csv => listed::csv(&run, &teams, out)?,
             form => summarize(&run, &teams, form == AuditFormat::Markdown, out)?,
         };
         Ok(())
@@ -71,6 +77,8 @@ pub(super) fn trend(
                 serde_json::to_writer(&mut *out, &trend).map_err(std::io::Error::from)?;
                 writeln!(out)?;
             }
+            AuditFormat::Html => trend.write_page(out)?,
+            AuditFormat::Csv => trend.write_csv(out)?,
             form => trend.write(form == AuditFormat::Markdown, out)?,
         }
         Ok(())

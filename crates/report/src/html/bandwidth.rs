@@ -42,7 +42,7 @@ pub(super) fn figure(step: &StepRecord, title: &str) -> Markup {
         (0..64).step_by(2).map(|power| 1_u64 << power).filter(|size| (least..=most).contains(size)).collect();
     html! {
         figure {
-            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) role="img"
+            svg.chart viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) role="img"
                 aria-label="Bus bandwidth by size; the table below has the numbers" {
                 @for part in 0..5 {
                     @let value = scale.top * float(part) / 4.0;

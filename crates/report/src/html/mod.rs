@@ -1,10 +1,11 @@
 //! HTML: one page that loads nothing and is complete without a script. On one image it has the findings, the layers, the
-//! loader's path to NCCL and the results of a run; on several images a table, and the findings by rule and by layer.
+//! loader's path to NCCL and the results of a run; on several images the causes, and a table.
 //!
 //! Every text passes through maud, which escapes it. A text from outside is never an attribute but as a number or, of a
 //! reference, as an address that begins with `https://` or `http://`.
 
 mod bandwidth;
+mod causes;
 mod cluster;
 mod findings;
 mod layers;
@@ -14,6 +15,7 @@ mod page;
 mod pairs;
 mod probe;
 mod svg;
+mod tables;
 mod timeline;
 mod topology;
 
@@ -24,6 +26,7 @@ use maud::{Markup, html};
 use super::cluster::ClusterReport;
 use super::collected::{Collected, Collection, ImagePage};
 use super::plain_text::clean;
+use super::survey::Survey;
 use super::{Report, Style};
 use model::counted;
 
@@ -39,9 +42,27 @@ pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> 
     if let Some(page) = &collection.page {
         return page::write(&page.title, &maud::PreEscaped(page.body.clone()), out);
     }
-    let survey = &collection.survey;
+    write_many(&collection.survey, out)
+}
+
+/// The page on several images.
+pub(super) fn write_many(survey: &Survey, out: &mut dyn Write) -> io::Result<()> {
     let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));
     page::write(&title, &many::body(survey), out)
+}
+
+/// Writes one page with tables of the same columns, each with a title. Tables without rows are left out.
+///
+/// # Errors
+/// The output fails.
+pub fn write_tables<const N: usize>(
+    title: &str,
+    lines: impl Iterator<Item = String>,
+    columns: [&str; N],
+    tables: impl Iterator<Item = (&'static str, Vec<[String; N]>)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    page::write(&clean(title), &tables::body(title, lines, columns, tables), out)
 }
 
 /// The page on the nodes of a job.
@@ -62,7 +83,7 @@ fn one(report: &Report<'_>, image: &Collected) -> Markup {
         }
         main {
             (findings::all(image))
-            @if let Some(recording) = report.probe { (probe::sections(recording)) }
+            @if let Some(recording) = report.probe { (probe::sections(recording, report.facts)) }
             @if !report.image.layers.is_empty() {
                 (layers::section(report))
                 (loader::section(report.facts))

@@ -65,6 +65,8 @@ pub(super) fn badge(word: &'static str) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use model::Hasher;
 
     use super::*;
@@ -84,6 +86,40 @@ mod tests {
             }
         }
         text
+    }
+
+    /// The colours of a part of the style, by the name of their variable.
+    fn colours(style: &str) -> BTreeMap<&str, [f64; 3]> {
+        let declarations = style.split(['{', '}', ';']).filter_map(|part| part.trim().split_once(":#"));
+        let channel = |hex: &str, at: usize| {
+            let digits = match hex.len() {
+                3 => hex.get(at..=at).unwrap().repeat(2),
+                _ => hex.get(2 * at..2 * at + 2).unwrap().to_owned(),
+            };
+            let value = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        declarations.map(|(name, hex)| (name, [0, 1, 2].map(|at| channel(hex, at)))).collect()
+    }
+
+    /// WCAG 2.2, section 1.4.3: text has at least 4.5 times the luminance of its ground, or the reverse.
+    #[test]
+    fn texts_stand_out_from_their_ground() {
+        let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+        let (light, rest) = CSS.split_once("@media (prefers-color-scheme:dark)").unwrap();
+        let (dark, _) = rest.split_once("\n*{").unwrap();
+        for colours in [colours(light), colours(light).into_iter().chain(colours(dark)).collect()] {
+            for name in
+                ["fg", "dim", "link", "pass", "fail", "open", "warn", "info", "s0", "s1", "s2", "s3", "s4", "s5", "s6"]
+            {
+                for ground in ["bg", "panel"] {
+                    let mut pair =
+                        [format!("--{name}"), format!("--{ground}")].map(|name| luminance(colours[&*name]) + 0.05);
+                    pair.sort_by(f64::total_cmp);
+                    assert!(pair[1] / pair[0] >= 4.5, "{name} on {ground}: {}", pair[1] / pair[0]);
+                }
+            }
+        }
     }
 
     #[test]

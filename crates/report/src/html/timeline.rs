@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::measured::one_line;
 use crate::plain_text::short;
 use probe::recording::{Recording, StepOutcome, StepRecord};
 use probe::wire::collectives::Times;
@@ -60,7 +61,7 @@ pub(super) fn steps(probe: &Recording) -> Markup {
     let ends = probe.steps.iter().filter_map(|step| {
         let end = match &step.outcome {
             StepOutcome::Done { .. } => return None,
-            StepOutcome::Failed(failed) => format!("failed: {}", short(&failed.message, 400)),
+            StepOutcome::Failed(failed) => format!("failed: {}", short(&one_line(&failed.message), 400)),
             StepOutcome::Skipped(why) => format!("skipped: {}", short(why, 400)),
             StepOutcome::Open => "did not end".to_owned(),
         };
@@ -83,7 +84,7 @@ fn chart(bars: &[TimelineBar], names: &[&str], title: &str) -> Markup {
     let height = ROW.mul_add(float(shown), 4.0);
     html! {
         figure {
-            svg viewBox=(format!("0 0 {WIDTH} {}", px(height))) width=(WIDTH) role="img" aria-label=(title) {
+            svg.chart viewBox=(format!("0 0 {WIDTH} {}", px(height))) width=(WIDTH) role="img" aria-label=(title) {
                 @for (index, bar) in bars.iter().take(MOST).enumerate() {
                     @let y = ROW * float(index);
                     text x=(px(LEFT - 8.0)) y=(px(y + 15.0)) text-anchor="end" { (bar.name) }
