@@ -5,9 +5,16 @@ Expressions are evaluated as far as this repository uses them. Steps with `uses`
 import dataclasses, os, pathlib, re, subprocess
 
 import yaml
+from releases import ROOT
 
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 TOKEN = re.compile(r"\s*('(?:[^']|'')*'|\|\||&&|==|!=|[!(),]|[\w.*-]+)")
+WORKFLOW = re.compile(r"^```yaml workflow=(\S+)\n(.*?)^```$", re.M | re.S)
+
+
+def workflows_of_the_book():
+    """The workflows in docs/ci.md, by name."""
+    return {name: yaml.safe_load(text) for name, text in WORKFLOW.findall((ROOT / "docs/ci.md").read_text())}
 
 
 @dataclasses.dataclass

@@ -1,7 +1,8 @@
 """The action for GitHub, run with the files and variables of a runner, and the release served on 127.0.0.1."""
-import json, os, pathlib, shutil, tempfile, unittest
+import json, os, pathlib, re, shutil, subprocess, tempfile, unittest
 
-from composite import Runner, evaluated
+import yaml
+from composite import Runner, evaluated, workflows_of_the_book
 from releases import IMAGES, NAME, ROOT, VERSION, require_answers, served, write
 
 
@@ -27,7 +28,7 @@ class Action(unittest.TestCase):
         temporary = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         self.runner = Runner(self.workspace, temporary, {"HOME": str(self.home), **(environment or {})})
         self.runner.files["GITHUB_STEP_SUMMARY"].write_text("# of a step before\n")
-        given = {"releases": self.url, "version": VERSION, **{name.replace("_", "-"): value for name, value in inputs.items()}}
+        given = {"releases": self.url, **{name.replace("_", "-"): value for name, value in inputs.items()}}
         github = {"server_url": self.url, "action_repository": "owner/ncclcheck", "run_id": "7", "run_attempt": "1"}
         return self.runner.action(ROOT, given, github)
 
@@ -50,7 +51,7 @@ class Action(unittest.TestCase):
         self.assertEqual(counts, {name: failed.count(name) for name in counts})
         self.assertEqual(int(run.outputs["unknown"]), sum(one["outcome"] == "unknown" for one in report["judgements"]))
         self.assertIn("nccl/missing-library", (self.workspace / run.outputs["comment"]).read_text())
-        self.assertIn(("github/codeql-action/upload-sarif@v4", {"sarif_file": run.outputs["sarif"]}), run.used)
+        self.assertIn(("github/codeql-action/upload-sarif", {"sarif_file": run.outputs["sarif"]}), [(uses.split("@")[0], given) for uses, given in run.used])
         self.assertIn("nccl/missing-library", (self.workspace / run.outputs["sarif"]).read_text())
         self.assertIn("<testsuite", (self.workspace / "ncclcheck-reports/ncclcheck.xml").read_text())
 
@@ -65,8 +66,19 @@ class Action(unittest.TestCase):
         (self.workspace / "ncclcheck.yaml").write_text("rules:\n  severity:\n    nccl/missing-library: off\n")
         run = self.run_action(image="no-nccl.oci.tar")
         self.assertEqual((run.outputs["verdict"], run.outputs["errors"]), ("fail", "1"), run.log)
+        self.assertIn("::notice title=ncclcheck::ncclcheck.yaml is ignored", run.log)
         run = self.run_action(image="no-nccl.oci.tar", policy="ncclcheck.yaml")
         self.assertEqual((run.status, run.outputs["errors"]), (0, "0"), run.log)
+        self.assertNotIn("ignored", run.log)
+
+    def test_release_is_the_one_of_the_ref(self):
+        run = self.run_action(image="good.oci.tar")
+        self.assertIn(f"/v{VERSION}/SHA256SUMS", self.asked)
+        answer = subprocess.run([run.outputs["program"], "--version"], capture_output=True, text=True).stdout
+        self.assertTrue(answer.startswith(f"ncclcheck {VERSION}\n"), answer)
+        run = self.run_action(image="good.oci.tar", version="9.9.9")
+        self.assertIn("has no SHA256SUMS of version 9.9.9", run.log)
+        self.assertNotEqual(run.status, 0)
 
     def test_many_images_have_several_sarif_files(self):
         run = self.run_action(image="good.oci.tar\n" * 21, format="sarif")
@@ -120,6 +132,69 @@ class Action(unittest.TestCase):
             self.home.chmod(0o500)
         run = self.run_action(image="good.oci.tar")
         self.assertEqual((run.status, run.outputs["verdict"]), (0, "pass"), run.log)
+
+
+class Comment(unittest.TestCase):
+    """The step of docs/ci.md that comments, with a stand-in for gh that keeps the comments of a pull request."""
+    GH = """#!/usr/bin/env python3
+import json, pathlib, subprocess, sys
+store, words = pathlib.Path("comments.json"), sys.argv[1:]
+comments = json.loads(store.read_text())
+where = next(word for word in words if word.startswith("repos/"))
+if "--jq" in words:
+    assert where == "repos/team/train/issues/5/comments"
+    sys.exit(subprocess.run(["jq", "-r", words[words.index("--jq") + 1]], input=json.dumps(comments), text=True).returncode)
+(name, file), = [word.split("=@") for word in words if "=@" in word]
+one = {name: pathlib.Path(file).read_text()}
+if "PATCH" in words:
+    next(known for known in comments if where == f"repos/team/train/issues/comments/{known['id']}").update(one)
+else:
+    assert where == "repos/team/train/issues/5/comments"
+    comments.append({"id": 40 + len(comments), "user": {"login": "github-actions[bot]"}, **one})
+store.write_text(json.dumps(comments))
+"""
+
+    def test_one_comment_is_kept(self):
+        step = workflows_of_the_book()["pull-request"]["jobs"]["image"]["steps"][-1]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "gh").write_text(self.GH)
+            (folder / "gh").chmod(0o755)
+            others = [{"id": 7, "user": {"login": "someone"}, "body": "<!-- ncclcheck -->\nmine"}, {"id": 8, "user": {"login": "github-actions[bot]"}, "body": "the last of another job"}]
+            (folder / "comments.json").write_text(json.dumps(others))
+            for text in ("first", "second"):
+                (folder / "report.md").write_text(text)
+                environment = {"PATH": f"{folder}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "team/train", "NUMBER": "5", "REPORT": "report.md"}
+                subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=folder, env=environment, check=True)
+                kept = json.loads((folder / "comments.json").read_text())
+                self.assertEqual((kept[:2], [one["body"] for one in kept[2:]]), (others, [f"<!-- ncclcheck -->\n{text}"]))
+
+
+class Safety(unittest.TestCase):
+    """What zizmor asks of workflows, for those of this repository, the action and the workflows in docs/ci.md."""
+
+    def test_steps(self):
+        files = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")} | workflows_of_the_book()
+        self.assertGreater(len(files), 7)
+        steps = [("action.yml", step) for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]]
+        for name, file in files.items():
+            self.assertIn("permissions", file, name)
+            steps += [(name, step) for job in file["jobs"].values() for step in job["steps"]]
+        for name, step in steps:
+            self.assertNotIn("${{", step.get("run", ""), f"{name}: a value in a script is code; pass it in env")
+            self.assertNotRegex(step.get("run", ""), "GITHUB_(PATH|ENV)", f"{name}: what later steps run is not set for all of them")
+            uses = step.get("uses", "@" + "0" * 40)
+            if not uses.startswith("OWNER/ncclcheck@"):
+                self.assertRegex(uses, "@[0-9a-f]{40}$", f"{name}: an action is named by its commit")
+            if uses.startswith("actions/checkout@"):
+                self.assertIs(step["with"]["persist-credentials"], False, f"{name}: the token stays in the checkout")
+
+    def test_one_commit_of_each_action(self):
+        texts = [(ROOT / name).read_text() for name in ("action.yml", "docs/ci.md")] + [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
+        pins = re.findall(r"uses: (\S+)@([0-9a-f]{40})(?: # (v\d+\.\d+\.\d+))?$", "\n".join(texts), re.M)
+        self.assertGreater(len(pins), 5)
+        self.assertEqual([pin for pin in pins if not pin[2]], [], "the release is a comment behind the commit")
+        self.assertEqual(len({name for name, _, _ in pins}), len(set(pins)), "two commits of one action")
 
 
 class Expressions(unittest.TestCase):
