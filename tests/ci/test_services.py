@@ -1,5 +1,5 @@
 """The GitLab component, the Jenkins step and the hooks for pre-commit, run with what each service sets."""
-import json, os, pathlib, re, shutil, subprocess, tempfile, unittest
+import json, os, pathlib, re, shutil, subprocess, tempfile, tomllib, unittest
 
 import yaml
 from releases import IMAGES, ROOT, VERSION, program_folder, require_answers, served, write
@@ -121,15 +121,22 @@ class Jenkins(Service):
 
 
 class PreCommit(Service):
+    FOLDER = ROOT / "scripts/packages/ci/pre-commit"
+
     def setUp(self):
         super().setUp()
-        self.hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / "scripts/packages/ci/.pre-commit-hooks.yaml").read_text())}
+        self.hooks = {hook["id"]: hook for hook in yaml.safe_load((self.FOLDER / ".pre-commit-hooks.yaml").read_text())}
         self.environment["PATH"] = f"{program_folder(self.folder)}:{self.environment['PATH']}"
 
     def run_hook(self, hook, files=(), arguments=()):
         hook = self.hooks[hook]
         chosen = [file for file in files if re.search(hook.get("files", ""), file)] if hook.get("pass_filenames", True) else []
         return self.run_script(f"{hook['entry']} {' '.join([*arguments, *chosen])}")
+
+    def test_pre_commit_installs_this_version(self):
+        project = tomllib.loads((self.FOLDER / "pyproject.toml").read_text())["project"]
+        self.assertEqual((project["version"], project["dependencies"]), (VERSION, [f"ncclcheck=={VERSION}"]))
+        self.assertEqual({hook["language"] for hook in self.hooks.values()}, {"python"})
 
     def test_rules(self):
         rules = self.work / "rules/our"
