@@ -13,7 +13,7 @@ def script(path):
 
 EXAMPLES, LINKS, PAGES = script(HERE / "examples"), script(HERE / "links"), script(HERE.parents[1] / "scripts/book-pages")
 
-MUTANTS = script(HERE.parents[1] / "scripts/mutants")
+MUTANTS, LICENSES = script(HERE.parents[1] / "scripts/mutants"), script(HERE.parents[1] / "scripts/packages/licenses")
 
 
 class Paths(unittest.TestCase):
@@ -35,6 +35,29 @@ class Paths(unittest.TestCase):
 
     def test_modules_of_mutants_exist(self):
         self.assertTrue(MUTANTS.choose(MUTANTS.MODULES, MUTANTS.tracked()))
+
+
+class Licenses(unittest.TestCase):
+    def texts(self, license, *files, name="some"):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in files:
+                path = pathlib.Path(folder, file)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(f"text of {file}")
+            package = {"name": name, "version": "1.0.0", "license": license, "license_file": None, "manifest_path": f"{folder}/Cargo.toml"}
+            return LICENSES.part(package)[1][1]
+
+    def test_texts_of_a_crate(self):
+        self.assertEqual(self.texts("MIT", "LICENSE-MIT", "c/COPYING", "NOTICE", "license.rs"), ["text of LICENSE-MIT", "text of c/COPYING", "text of NOTICE"])
+        self.assertEqual(self.texts("MIT", "NOTICE"), [], "a notice is not a license")
+        self.assertIn("Apache License", self.texts("MIT/Apache-2.0")[0])
+        self.assertEqual(self.texts("MIT AND Apache-2.0"), [])
+        self.assertIn("Permission is hereby granted", self.texts("MIT", name="cel")[0])
+
+    def test_each_text_once(self):
+        text = LICENSES.document({"a 1": ("MIT", ["one\ntext"]), "b 2": ("MIT", ["one text\n", "two"])})
+        self.assertIn("\na 1: MIT (1)\nb 2: MIT (1, 2)\n", text)
+        self.assertEqual((text.count("one\ntext"), text.count("one text")), (1, 0))
 
 
 class Examples(unittest.TestCase):
