@@ -5,7 +5,7 @@ Expressions are evaluated as far as this repository uses them. Steps with `uses`
 import dataclasses, os, pathlib, re, subprocess
 
 import yaml
-from releases import ROOT
+from releases import OWN, ROOT
 
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 TOKEN = re.compile(r"\s*('(?:[^']|'')*'|\|\||&&|==|!=|[!(),]|[\w.*-]+)")
@@ -48,7 +48,7 @@ class Runner:
         return Run(status, self.log, outputs, self.files["GITHUB_STEP_SUMMARY"].read_text(), self.used)
 
     def job(self, job, context, action):
-        """Runs the job of a workflow, with the action of this repository at `action` for any OWNER/ncclcheck."""
+        """Runs the job of a workflow, with the action of this repository at `action`."""
         self.action_path, self.log = action, ""
         variables = {name: substituted(str(value), context) for name, value in job.get("env", {}).items()}
         status = self.steps(job["steps"], {**context, "env": variables, "steps": {}}, variables)
@@ -57,7 +57,7 @@ class Runner:
     def uses(self, step, context):
         """A step with an action: ours is run, another one is recorded."""
         given = {name: substituted(as_text(value), context) for name, value in step.get("with", {}).items()}
-        if not step["uses"].startswith("OWNER/ncclcheck@"):
+        if not step["uses"].startswith(f"{OWN}@"):
             self.used.append((step["uses"], given))
             return 0, {}
         own = self.action(self.action_path, {**given, "releases": context["releases"]}, context["github"])

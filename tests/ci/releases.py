@@ -1,9 +1,12 @@
 """A release of the program under test, served on 127.0.0.1 as a forge serves it."""
-import contextlib, functools, hashlib, http.server, io, json, os, pathlib, platform, re, shutil, subprocess, tarfile, threading
+import contextlib, functools, hashlib, http.server, io, json, os, pathlib, platform, shutil, subprocess, tarfile, threading, tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("NCCLCHECK_PROGRAM") or ROOT / "target/release/ncclcheck").resolve()
-VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
+PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+VERSION = PACKAGE["version"]
+# The repository of ncclcheck, as `uses` names it: OWNER/ncclcheck.
+OWN = PACKAGE["repository"].split("/", 3)[3]
 IMAGES = ROOT / "fixtures/images"
 
 

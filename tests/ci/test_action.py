@@ -3,7 +3,7 @@ import json, os, pathlib, re, shutil, subprocess, tempfile, unittest
 
 import yaml
 from composite import Runner, evaluated, workflows_of_the_book
-from releases import IMAGES, NAME, ROOT, VERSION, require_answers, served, write
+from releases import IMAGES, NAME, OWN, ROOT, VERSION, require_answers, served, write
 
 
 setUpModule = require_answers
@@ -184,7 +184,7 @@ class Safety(unittest.TestCase):
             self.assertNotIn("${{", step.get("run", ""), f"{name}: a value in a script is code; pass it in env")
             self.assertNotRegex(step.get("run", ""), "GITHUB_(PATH|ENV)", f"{name}: what later steps run is not set for all of them")
             uses = step.get("uses", "@" + "0" * 40)
-            if not uses.startswith("OWNER/ncclcheck@"):
+            if not uses.startswith(f"{OWN}@"):
                 self.assertRegex(uses, "@[0-9a-f]{40}$", f"{name}: an action is named by its commit")
             if uses.startswith("actions/checkout@"):
                 self.assertIs(step["with"]["persist-credentials"], False, f"{name}: the token stays in the checkout")

@@ -1,5 +1,5 @@
 """The checks of the documentation notice what is wrong."""
-import importlib.machinery, importlib.util, pathlib, re, subprocess, tempfile, unittest
+import importlib.machinery, importlib.util, pathlib, re, shutil, subprocess, tempfile, unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -14,6 +14,7 @@ def script(path):
 EXAMPLES, LINKS, PAGES = script(HERE / "examples"), script(HERE / "links"), script(HERE.parents[1] / "scripts/book-pages")
 
 MUTANTS, LICENSES = script(HERE.parents[1] / "scripts/mutants"), script(HERE.parents[1] / "scripts/packages/licenses")
+PLACE = script(HERE.parents[1] / "scripts/place")
 
 
 class Paths(unittest.TestCase):
@@ -58,6 +59,34 @@ class Licenses(unittest.TestCase):
         text = LICENSES.document({"a 1": ("MIT", ["one\ntext"]), "b 2": ("MIT", ["one text\n", "two"])})
         self.assertIn("\na 1: MIT (1)\nb 2: MIT (1, 2)\n", text)
         self.assertEqual((text.count("one\ntext"), text.count("one text")), (1, 0))
+
+
+class Place(unittest.TestCase):
+    """Where the project is published has one place in the repository, and naming it is one command."""
+    ROOT = HERE.parents[1]
+
+    def test_all_files_name_the_same_place(self):
+        mentions, problems = PLACE.check(self.ROOT, PLACE.tracked())
+        self.assertEqual(problems, [])
+        self.assertGreater(mentions, 20)
+
+    def test_a_place_is_named_everywhere(self):
+        with tempfile.TemporaryDirectory() as name:
+            root, files = pathlib.Path(name), PLACE.tracked()
+            for file in files:
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self.ROOT / file, root / file)
+            mentions, _ = PLACE.check(root, files)
+            # The second one begins as the image does.
+            for host in ("forge.test", "images.test"):
+                chosen = {"repository": f"https://{host}/some/ncclcheck", "image": "images.test/some/ncclcheck", "contact": f"some@{host}"}
+                PLACE.name(root, files, **chosen)
+                self.assertEqual(PLACE.place(root) | chosen, PLACE.place(root))
+                self.assertEqual(PLACE.check(root, files), (mentions, []))
+            (root / "README.md").write_text("https://forge.test/other/ncclcheck and registry.test/ncclcheck:1 <x@y.test>\nuses: a/ncclcheck@v1")
+            self.assertEqual(len(PLACE.check(root, files)[1]), 4)
+            (root / "README.md").write_text("OWNER/ncclcheck")
+            self.assertEqual(PLACE.check(root, files)[1], ["README.md: says that there is no place yet"])
 
 
 class Examples(unittest.TestCase):

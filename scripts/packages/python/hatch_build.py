@@ -1,7 +1,15 @@
-"""Puts the program into the wheel, and its platform into the wheel's name."""
-import os
+"""Puts the program into the wheel, its platform into the wheel's name, and the place of the project into its metadata."""
+import email.utils, os, pathlib, tomllib
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+class PlaceHook(MetadataHookInterface):
+    def update(self, metadata):
+        package = tomllib.loads(pathlib.Path(self.root, "../../../Cargo.toml").read_text())["workspace"]["package"]
+        metadata["urls"] = {"Repository": package["repository"]}
+        metadata["authors"] = [dict(zip(("name", "email"), email.utils.parseaddr(author))) for author in package["authors"]]
 
 
 class ProgramHook(BuildHookInterface):
