@@ -5,8 +5,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("NCCLCHECK_PROGRAM") or ROOT / "target/release/ncclcheck").resolve()
 PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
 VERSION = PACKAGE["version"]
-# The repository of ncclcheck, as `uses` names it: OWNER/ncclcheck.
-OWN = PACKAGE["repository"].split("/", 3)[3]
+REPOSITORY = PACKAGE["repository"]
+# As `uses` names it: OWNER/ncclcheck.
+OWN = REPOSITORY.split("/", 3)[3]
 IMAGES = ROOT / "fixtures/images"
 
 

@@ -3,7 +3,7 @@ import json, os, pathlib, re, shutil, subprocess, tempfile, unittest
 
 import yaml
 from composite import Runner, evaluated, workflows_of_the_book
-from releases import IMAGES, NAME, OWN, ROOT, VERSION, require_answers, served, write
+from releases import IMAGES, NAME, OWN, REPOSITORY, ROOT, VERSION, require_answers, served, write
 
 
 setUpModule = require_answers
@@ -24,13 +24,12 @@ class Action(unittest.TestCase):
         self.url, self.asked = server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
 
-    def run_action(self, environment=None, **inputs):
+    def run_action(self, environment=None, action=ROOT, **inputs):
         temporary = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         self.runner = Runner(self.workspace, temporary, {"HOME": str(self.home), **(environment or {})})
         self.runner.files["GITHUB_STEP_SUMMARY"].write_text("# of a step before\n")
         given = {"releases": self.url, **{name.replace("_", "-"): value for name, value in inputs.items()}}
-        github = {"server_url": self.url, "action_repository": "owner/ncclcheck", "run_id": "7", "run_attempt": "1"}
-        return self.runner.action(ROOT, given, github)
+        return self.runner.action(action, given, {"run_id": "7", "run_attempt": "1"})
 
     def test_image_that_passes(self):
         run = self.run_action(image="good.oci.tar", sha256=self.sha256)
@@ -108,10 +107,15 @@ class Action(unittest.TestCase):
         self.assertEqual(self.run_action(image=" \n").status, 2)
         self.assertIn("no such report: pdf", self.run_action(image="good.oci.tar", format="pdf").log)
 
-    def test_release_of_this_repository_is_the_default(self):
+    def test_release_of_the_named_repository_is_the_default(self):
         shutil.move(self.folder / "releases", self.folder / "moved")
         shutil.move(self.folder / "moved", self.folder / "releases/owner/ncclcheck/releases/download")
-        self.assertEqual(self.run_action(image="good.oci.tar", releases="").status, 0)
+        action = self.folder / "action"
+        shutil.copytree(ROOT / "scripts/packages/ci", action / "scripts/packages/ci")
+        shutil.copy(ROOT / "action.yml", action)
+        text = (ROOT / "Cargo.toml").read_text()
+        (action / "Cargo.toml").write_text(text.replace(REPOSITORY, f"{self.url}/owner/ncclcheck"))
+        self.assertEqual(self.run_action(action=action, image="good.oci.tar", releases="").status, 0)
 
     def test_missing_variable_of_the_runner(self):
         for variable in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
