@@ -1,4 +1,4 @@
-//! Compresses the rules that the program contains, and computes their version.
+//! Compresses the rules and the topics that the program contains, and computes the version of the rules.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,22 +12,28 @@ use sha2::{Digest as _, Sha256};
 /// Built-in rules, profiles and tables.
 const RULES: &str = "rules";
 
+/// Pages about topics, which `explain` prints.
+const TOPICS: &str = "docs/topics";
+
 /// The folder of tables, which other crates contain.
 const TABLES: &str = "tables";
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={RULES}");
+    println!("cargo::rerun-if-changed={TOPICS}");
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
-    fs::write(output.join("rules"), packed(Path::new(RULES), |_, text| Ok(text.to_owned()))?)?;
-    fs::write(output.join("rules.json"), packed(Path::new(RULES), json)?)
+    let whole = |_: &Path, text: &str| Ok(text.to_owned());
+    fs::write(output.join("rules"), packed(Path::new(RULES), "yaml", whole)?)?;
+    fs::write(output.join("rules.json"), packed(Path::new(RULES), "yaml", json)?)?;
+    fs::write(output.join("topics"), packed(Path::new(TOPICS), "md", whole)?)
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
 pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     let mut files = Vec::new();
-    gather(folder, &mut files)?;
+    gather(folder, "yaml", &mut files)?;
     files.sort();
     let (mut hasher, mut rules) = (Sha256::new(), 0);
     for path in files {
@@ -39,12 +45,12 @@ pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
 }
 
-/// The rules and profiles below a folder, as raw DEFLATE data: for each its path in the folder and its text in some form, each of them
-/// followed by a NUL.
+/// The files below a folder with this ending of their names, without tables, as raw DEFLATE data: for each its path in the folder
+/// and its text in some form, each of them followed by a NUL.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
-fn packed(folder: &Path, form: impl Fn(&Path, &str) -> io::Result<String>) -> io::Result<Vec<u8>> {
+fn packed(folder: &Path, ending: &str, form: impl Fn(&Path, &str) -> io::Result<String>) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
-    gather(folder, &mut files)?;
+    gather(folder, ending, &mut files)?;
     files.retain(|path| !path.starts_with(folder.join(TABLES)));
     files.sort();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -77,13 +83,13 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The YAML files below a path.
-fn gather(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// The files below a path with this ending of their names.
+fn gather(path: &Path, ending: &str, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         for entry in fs::read_dir(path)? {
-            gather(&entry?.path(), files)?;
+            gather(&entry?.path(), ending, files)?;
         }
-    } else if path.extension().is_some_and(|extension| extension == "yaml") {
+    } else if path.extension().is_some_and(|extension| extension == ending) {
         files.push(path.to_owned());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The rules and profiles of the folder `rules`, which `rules/build.rs` compresses into the program.
+//! The rules and profiles of the folder `rules`, and the pages of `docs/topics`, which `rules/build.rs` compresses into the program.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -15,6 +15,14 @@ static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| {
 /// The built-in rules and profiles.
 pub fn shipped() -> &'static Shipped {
     &SHIPPED
+}
+
+static TOPICS: LazyLock<Vec<ShippedFile>> =
+    LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/topics"))));
+
+/// The pages about topics: each with the name of its file, in Markdown.
+pub(crate) fn topics() -> &'static [ShippedFile] {
+    &TOPICS
 }
 
 /// Unpacks what `rules/build.rs` wrote. The texts stay in memory until the program ends.

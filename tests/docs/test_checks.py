@@ -29,7 +29,7 @@ class Paths(unittest.TestCase):
         texts = [self.ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Cargo.toml", "rules/tables/README.md")]
         texts += sorted((self.ROOT / "crates").glob("*/README.md"))
         named = r"`((?:src|crates|tests|docs|rules|scripts|fuzz|fixtures|packages)/[a-z0-9_./-]+|[a-z_]+/[a-z0-9_/]+\.(?:rs|py|yaml))`"
-        found = [(text.name, path) for text in texts + sorted((self.ROOT / "docs").glob("*.md")) for path in re.findall(named, text.read_text())]
+        found = [(text.name, path) for text in texts + sorted((self.ROOT / "docs").rglob("*.md")) for path in re.findall(named, text.read_text())]
         self.assertGreater(len(found), 50)
         missing = [f"{text}: {path}" for text, path in found if path.rstrip("/") not in ends and path.rstrip("/") not in folders]
         self.assertEqual(missing, [])

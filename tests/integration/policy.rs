@@ -158,6 +158,10 @@ fn rules_and_facts_are_explained() {
         ("why is my all_reduce slow", "\n- runtime/bandwidth-low: "),
         ("slurm", "--launch job.sbatch"),
         ("efa", "check --profile efa: "),
+        ("rdma", "\n- host/rdma-no-verbs: "),
+        ("infiniband", "RDMA over InfiniBand and RoCE\n\nWhat you see\n"),
+        ("shared memory", "/dev/shm and shared memory\n\nWhat you see\n"),
+        ("my job is stuck", "Hangs and timeouts\n\nWhat you see\n"),
         ("probe", "\n- ncclcheck probe: "),
         ("Connection refused", "\n- runtime/virtual-interface: "),
         (
@@ -171,6 +175,8 @@ fn rules_and_facts_are_explained() {
         assert!(text(&output).contains(told) && output.status.success(), "{}", text(&output));
         assert!(text(&output).lines().all(|line| !line.starts_with('#')), "{}", text(&output));
     }
+    let output = run(&["explain"], None);
+    assert!(text(&output).contains("\n- ncclcheck explain acs: ACS and IOMMU\n"), "{}", text(&output));
     for unknown in ["the job was cancelled by its owner", "RuntimeError: frobnication of the blorb", "-"] {
         assert_eq!(run(&["explain", unknown], None).status.code(), Some(2), "{unknown}");
     }

@@ -190,16 +190,26 @@ fn meaning(symptom: &Symptom, rules: &RuleSet) -> String {
     symptom.meaning.clone().or_else(first).unwrap_or_default()
 }
 
-/// The answer to a question: the topics with its words, the likeliest first; `None` if there are none. A message that people ask
-/// about in these words is explained. `topics` are others than rules, facts, variables and messages.
+/// The answer to a question that is one of the phrases with which people ask about a topic.
+pub fn named(question: &str, rules: &RuleSet, keys: &[&Definition], topics: &[Topic]) -> Option<String> {
+    if search::is_phrase(topics, question) { answer(question, rules, keys, topics) } else { None }
+}
+
+/// The answer to a question: the page of the likeliest topic, if it has one, and the topics with the words of the question, the likeliest
+/// first; `None` if there are none. `topics` are others than rules, facts, variables and messages.
 pub fn answer(question: &str, rules: &RuleSet, keys: &[&Definition], topics: &[Topic]) -> Option<String> {
     // A line of a healthy job is found by itself.
     let known: Vec<_> = all_symptoms().filter(|known| !known.rules.is_empty() || known.fix.is_some()).collect();
     let messages = known.iter().map(|known| Topic {
-        name: known.message.clone(),
+        // What people ask about is found by their words and has no name.
+        name: if known.asked.is_some() { String::new() } else { known.message.clone() },
         about: meaning(known, rules),
         text: known.fix.clone().unwrap_or_default(),
         asked: known.asked.unwrap_or_default().to_owned(),
+        page: match known.asked {
+            Some(_) => symptom(&Symptom { message: question.to_owned(), ..known.clone() }, rules),
+            None => String::new(),
+        },
     });
     let rule = |rule: &Rule| Topic {
         name: rule.id.clone(),
@@ -223,12 +233,9 @@ pub fn answer(question: &str, rules: &RuleSet, keys: &[&Definition], topics: &[T
         .collect();
     let found = search::find(&all, question);
     let first = found.first()?;
-    let asked = known.iter().find(|known| known.asked.is_some() && known.message == first.name);
-    let mut page = asked.map_or_else(
-        || format!("# {question}\n"),
-        |asked| symptom(&Symptom { message: question.to_owned(), ..asked.clone() }, rules),
-    );
-    let named: Vec<_> = found.iter().filter(|topic| topic.asked.is_empty()).collect();
+    let mut page = if first.page.is_empty() { format!("# {question}\n") } else { first.page.clone() };
+    let shown = usize::from(!first.page.is_empty());
+    let named: Vec<_> = found.iter().skip(shown).filter(|topic| !topic.name.is_empty()).collect();
     if !named.is_empty() {
         page.push_str("\n## Topics with these words, the likeliest first\n\n");
     }
@@ -240,6 +247,15 @@ pub fn answer(question: &str, rules: &RuleSet, keys: &[&Definition], topics: &[T
         let _ = writeln!(page, "- and {} more: more words select fewer", named.len() - NAMED);
     }
     Some(page)
+}
+
+/// The list of the topics that have a page.
+pub fn topics(topics: &[Topic]) -> String {
+    let mut page = "# Topics\n\n".to_owned();
+    for topic in topics.iter().filter(|topic| !topic.page.is_empty()) {
+        let _ = writeln!(page, "- {}: {}", topic.name, topic.about);
+    }
+    page
 }
 
 /// The variables with a beginning of their names.

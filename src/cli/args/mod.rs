@@ -351,6 +351,7 @@ Examples:
   ncclcheck explain nccl/missing-library
   ncclcheck explain nccl.loaded.version
   ncclcheck explain NCCL_IB_DISABLE
+  ncclcheck explain rdma
   ncclcheck explain why is my all_reduce slow
   ncclcheck explain 'unhandled system error'
   ncclcheck explain - < message.txt";
@@ -358,8 +359,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// Rule ID, fact name, environment variable, message of a failing job, or question; a log of a job, - for standard input
-    #[arg(required = true, value_name = "WHAT")]
+    /// Rule ID, fact name, environment variable, topic, message of a failing job, or question; a log of a job, - for standard input
+    /// [default: list the topics]
+    #[arg(value_name = "WHAT")]
     pub(super) what: Vec<String>,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,

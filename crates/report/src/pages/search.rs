@@ -13,8 +13,10 @@ pub struct Topic {
     pub about: String,
     /// More of its text.
     pub text: String,
-    /// Words with which people ask about it.
+    /// Words with which people ask about it. Those of a topic with a name are phrases with a comma between them.
     pub asked: String,
+    /// Its page in Markdown, if it has one.
+    pub page: String,
 }
 
 /// Words of a question that say nothing about its topic.
@@ -28,11 +30,10 @@ const IDLE: [&str; 60] = [
 /// Share of a question that a topic must have, by weight of the words.
 const SHARE: f64 = 0.6;
 
-/// The topics of a question, the likeliest first: those with most of its words, of which rare ones weigh more.
+/// The topics of a question, the likeliest first: that of which it is a phrase, then those with most of its words, of which rare ones
+/// weigh more.
 pub(super) fn find<'t>(topics: &'t [Topic], question: &str) -> Vec<&'t Topic> {
-    let asked: Vec<_> = words(question).collect();
-    let telling: Vec<_> = asked.iter().filter(|word| !IDLE.contains(&&***word)).cloned().collect();
-    let wanted = if telling.is_empty() { asked } else { telling };
+    let wanted = wanted(question);
     let indexes: Vec<_> = topics.iter().map(Topic::index).collect();
     let weights: BTreeMap<&str, f64> = wanted.iter().map(|word| (&**word, weight(word, &indexes))).collect();
     let whole: f64 = weights.values().sum();
@@ -43,8 +44,22 @@ pub(super) fn find<'t>(topics: &'t [Topic], question: &str) -> Vec<&'t Topic> {
     };
     let mut scored: Vec<_> =
         topics.iter().zip(&indexes).filter_map(|(topic, index)| Some((score(index)?, topic))).collect();
-    scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let rank = |topic: &Topic| std::cmp::Reverse(topic.has_phrase(&wanted));
+    scored.sort_by(|(one, a), (other, b)| rank(a).cmp(&rank(b)).then(other.total_cmp(one)));
     scored.into_iter().map(|(_, topic)| topic).collect()
+}
+
+/// Returns true if a question is a phrase with which people ask about one of the topics.
+pub(super) fn is_phrase(topics: &[Topic], question: &str) -> bool {
+    let wanted = wanted(question);
+    topics.iter().any(|topic| topic.has_phrase(&wanted))
+}
+
+/// The words of a question that say what it is about; all of them if none does.
+fn wanted(question: &str) -> BTreeSet<String> {
+    let asked = words(question);
+    let telling: BTreeSet<_> = asked.iter().filter(|word| !IDLE.contains(&&***word)).cloned().collect();
+    if telling.is_empty() { asked } else { telling }
 }
 
 /// A word's weight: the rarer it is among the topics, the more it says.
@@ -58,20 +73,29 @@ impl Topic {
     /// The words of the topic, each with the weight of the place that has it.
     fn index(&self) -> BTreeMap<String, u8> {
         let mut index = BTreeMap::new();
-        for (text, place) in [(&self.text, 1), (&self.about, 2), (&self.name, 3), (&self.asked, 4)] {
-            index.extend(words(text).map(|word| (word, place)));
+        // Several pages have the words of another one's name. Only topics with a page have words with which people ask.
+        let name = if self.page.is_empty() { 3 } else { 5 };
+        for (words, place) in
+            [(words(&self.text), 1), (words(&self.about), 2), (wanted(&self.asked), 4), (words(&self.name), name)]
+        {
+            index.extend(words.into_iter().map(|word| (word, place)));
         }
         index
+    }
+
+    /// Returns true if words are those of a phrase with which people ask about the topic.
+    fn has_phrase(&self, wanted: &BTreeSet<String>) -> bool {
+        let is_named = !self.page.is_empty() && !self.name.is_empty();
+        is_named && self.asked.split(',').any(|phrase| self::wanted(phrase) == *wanted)
     }
 }
 
 /// The words of a text without their endings. One with a hyphen, an underscore or a slash counts as a whole and in parts, so that
 /// `all_reduce` is `allreduce` and a part of `all-reduce-slow`.
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn words(text: &str) -> BTreeSet<String> {
     let is_joint = |character: char| "-_/".contains(character);
     let text = text.to_lowercase();
-    let found: BTreeSet<String> = text
-        .split(|character: char| !character.is_alphanumeric() && !is_joint(character))
+    text.split(|character: char| !character.is_alphanumeric() && !is_joint(character))
         .flat_map(|word| {
             let whole = word.replace(is_joint, "");
             let parts = word.split(is_joint).map(str::to_owned).collect::<Vec<_>>();
@@ -79,8 +103,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         })
         .filter(|word| !word.is_empty())
         .map(|word| stem(&word))
-        .collect();
-    found.into_iter()
+        .collect()
 }
 
 /// A word without the ending of its plural or verb form.
@@ -133,6 +156,7 @@ mod tests {
             about: about.to_owned(),
             text: String::new(),
             asked: asked.to_owned(),
+            page: String::new(),
         };
         let topics = [
             topic("runtime/bandwidth-low", "all_reduce busbw below a third of the NVLink bandwidth", ""),
