@@ -13,28 +13,29 @@ pub struct Topic {
     pub about: String,
     /// More of its text.
     pub text: String,
-    /// Words with which people ask about it. Those of a topic with a name are phrases with a comma between them.
+    /// Words with which people ask about it. Of a topic with a name, they are phrases with a comma between them, and they count if the
+    /// question has all words of one of them.
     pub asked: String,
     /// Its page in Markdown, if it has one.
     pub page: String,
 }
 
 /// Words of a question that say nothing about its topic.
-const IDLE: [&str; 60] = [
+const IDLE: [&str; 63] = [
     "a", "about", "after", "all", "am", "an", "and", "any", "are", "as", "at", "be", "between", "but", "by", "can",
-    "could", "do", "does", "error", "failed", "fails", "find", "for", "from", "get", "has", "have", "how", "i", "in",
-    "is", "it", "its", "job", "me", "message", "my", "nccl", "not", "of", "on", "or", "run", "should", "so", "that",
-    "the", "there", "this", "to", "use", "was", "what", "when", "where", "which", "why", "with", "you",
+    "could", "do", "does", "enable", "error", "failed", "fails", "find", "for", "from", "get", "has", "have", "how",
+    "i", "in", "is", "it", "its", "job", "me", "message", "my", "nccl", "not", "of", "on", "or", "run", "should", "so",
+    "that", "the", "there", "this", "to", "use", "used", "using", "was", "what", "when", "where", "which", "why",
+    "with", "you",
 ];
 
 /// Share of a question that a topic must have, by weight of the words.
 const SHARE: f64 = 0.6;
 
-/// The topics of a question, the likeliest first: that of which it is a phrase, then those with most of its words, of which rare ones
-/// weigh more.
+/// The topics of a question, the likeliest first: those with most of its words, of which rare ones weigh more.
 pub(super) fn find<'t>(topics: &'t [Topic], question: &str) -> Vec<&'t Topic> {
     let wanted = wanted(question);
-    let indexes: Vec<_> = topics.iter().map(Topic::index).collect();
+    let indexes: Vec<_> = topics.iter().map(|topic| topic.index(&wanted)).collect();
     let weights: BTreeMap<&str, f64> = wanted.iter().map(|word| (&**word, weight(word, &indexes))).collect();
     let whole: f64 = weights.values().sum();
     let score = |index: &BTreeMap<String, u8>| {
@@ -44,15 +45,14 @@ pub(super) fn find<'t>(topics: &'t [Topic], question: &str) -> Vec<&'t Topic> {
     };
     let mut scored: Vec<_> =
         topics.iter().zip(&indexes).filter_map(|(topic, index)| Some((score(index)?, topic))).collect();
-    let rank = |topic: &Topic| std::cmp::Reverse(topic.has_phrase(&wanted));
-    scored.sort_by(|(one, a), (other, b)| rank(a).cmp(&rank(b)).then(other.total_cmp(one)));
+    scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     scored.into_iter().map(|(_, topic)| topic).collect()
 }
 
 /// Returns true if a question is a phrase with which people ask about one of the topics.
 pub(super) fn is_phrase(topics: &[Topic], question: &str) -> bool {
     let wanted = wanted(question);
-    topics.iter().any(|topic| topic.has_phrase(&wanted))
+    topics.iter().flat_map(Topic::phrases).any(|phrase| phrase == wanted)
 }
 
 /// The words of a question that say what it is about; all of them if none does.
@@ -70,23 +70,21 @@ fn weight(word: &str, indexes: &[BTreeMap<String, u8>]) -> f64 {
 }
 
 impl Topic {
-    /// The words of the topic, each with the weight of the place that has it.
-    fn index(&self) -> BTreeMap<String, u8> {
+    /// The words of the topic for a question with these words, each with the weight of the place that has it.
+    fn index(&self, wanted: &BTreeSet<String>) -> BTreeMap<String, u8> {
         let mut index = BTreeMap::new();
-        // Several pages have the words of another one's name. Only topics with a page have words with which people ask.
-        let name = if self.page.is_empty() { 3 } else { 5 };
-        for (words, place) in
-            [(words(&self.text), 1), (words(&self.about), 2), (wanted(&self.asked), 4), (words(&self.name), name)]
-        {
+        let is_meant = self.name.is_empty() || self.phrases().any(|phrase| phrase.is_subset(wanted));
+        let asked = if is_meant { words(&self.asked) } else { BTreeSet::new() };
+        for (words, place) in [(words(&self.text), 1), (words(&self.about), 2), (words(&self.name), 3), (asked, 4)] {
             index.extend(words.into_iter().map(|word| (word, place)));
         }
         index
     }
 
-    /// Returns true if words are those of a phrase with which people ask about the topic.
-    fn has_phrase(&self, wanted: &BTreeSet<String>) -> bool {
-        let is_named = !self.page.is_empty() && !self.name.is_empty();
-        is_named && self.asked.split(',').any(|phrase| self::wanted(phrase) == *wanted)
+    /// The words of each phrase with which people ask about a topic with a name.
+    fn phrases(&self) -> impl Iterator<Item = BTreeSet<String>> {
+        let phrases = if self.name.is_empty() { "" } else { &self.asked };
+        phrases.split(',').filter(|phrase| !phrase.is_empty()).map(wanted)
     }
 }
 
@@ -160,14 +158,16 @@ mod tests {
         };
         let topics = [
             topic("runtime/bandwidth-low", "all_reduce busbw below a third of the NVLink bandwidth", ""),
-            topic("slow", "Collectives are slow", "slow allreduce"),
-            topic("slurm", "With Slurm", "srun"),
+            topic("", "Collectives", "slow allreduce"),
+            topic("slurm", "With Slurm", "srun, batch manager"),
         ];
         for (question, expected) in [
-            ("why is my all_reduce slow?", Some("slow")),
-            ("slow all-reduce", Some("slow")),
+            ("why is my all_reduce slow?", Some("")),
+            ("slow all-reduce", Some("")),
             ("NVLink bandwidth", Some("runtime/bandwidth-low")),
             ("SLURM", Some("slurm")),
+            ("the manager", None),
+            ("batch manager of SLURM", Some("slurm")),
             ("the weather of tomorrow", None),
             ("", None),
         ] {
