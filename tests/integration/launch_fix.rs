@@ -31,7 +31,13 @@ fn a_patch_settles_what_it_says() {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(fixtures.join(&name), folder.path().join(&name)).unwrap();
         let (diff, effects) = fix(folder.path(), &name, HOST);
-        assert_eq!(diff, fs::read_to_string(fixtures.join(format!("{name}.diff"))).unwrap(), "{name}");
+        // A launch without one has only findings that a patch cannot settle.
+        let expected = fs::read_to_string(fixtures.join(format!("{name}.diff"))).unwrap_or_default();
+        assert_eq!(diff, expected, "{name}");
+        if diff.is_empty() {
+            assert!(effects.contains("remaining:\n  warning["), "{name}: {effects}");
+            continue;
+        }
         apply(folder.path(), &diff);
         let (more, after) = fix(folder.path(), &name, HOST);
         assert_eq!(more, "", "{name}");
