@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::Style;
 use super::collected::Collection;
+use super::plain_text::clean;
 use super::survey::{JudgedRow, RowState, Survey, SurveyRow};
 
 const HEADS: [&str; 19] = [
@@ -77,12 +78,12 @@ fn fields(row: &SurveyRow, survey: &Survey) -> [String; HEADS.len()] {
     ]
 }
 
-/// Writes a record. Fields are quoted where they need it.
+/// Writes a record. What controls a terminal is escaped, and a field is quoted where it needs it.
 ///
 /// # Errors
 /// The output fails.
 pub fn record(fields: &[String], out: &mut dyn Write) -> io::Result<()> {
-    let fields: Vec<_> = fields.iter().map(|field| escaped(field)).collect();
+    let fields: Vec<_> = fields.iter().map(|field| escaped(&clean(field))).collect();
     write!(out, "{}\r\n", fields.join(","))
 }
 
@@ -114,5 +115,8 @@ mod tests {
         ] {
             assert_eq!(escaped(field), expected);
         }
+        let mut out = Vec::new();
+        record(&["\u{1b}[2J".to_owned(), "b".to_owned()], &mut out).unwrap();
+        assert!(!out.contains(&0x1b) && out.ends_with(b",b\r\n"), "{out:?}");
     }
 }

@@ -57,6 +57,12 @@ impl LaunchContainer {
         Some(Err(Gap::new(why).settled_by("name the user of the job with --user")))
     }
 
+    /// True if it runs ncclcheck, as a preflight before the job does.
+    pub(super) fn is_preflight(&self) -> bool {
+        let program = self.entrypoint.iter().chain(&self.arguments).flatten().next();
+        program.is_some_and(|program| program.rsplit('/').next() == Some("ncclcheck"))
+    }
+
     /// True if another container gets the same: the same image, command, variables and devices, by other lines of the file.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let what = |container: &Self| {

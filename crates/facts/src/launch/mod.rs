@@ -116,6 +116,9 @@ pub fn read(name: &str, text: &str) -> Result<LaunchFile, DocumentError> {
     } else {
         script_file(name, text).map_err(|why| Document { name, text }.mistake_of("", why))?
     };
+    if !file.containers.iter().all(LaunchContainer::is_preflight) {
+        file.containers.retain(|container| !container.is_preflight());
+    }
     name.clone_into(&mut file.name);
     text.clone_into(&mut file.text);
     for note in &mut file.notes {

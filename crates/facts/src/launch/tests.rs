@@ -38,6 +38,20 @@ fn placeholders_are_unknown() {
 }
 
 #[test]
+fn a_preflight_is_not_the_job() {
+    let preflight = "image: x, entrypoint: [/opt/ncclcheck, preflight, --in-place], gpus: all";
+    for (text, expected) in [
+        (format!("services: {{a: {{{preflight}}}, b: {{image: x, gpus: all, command: [python]}}}}"), "b"),
+        (format!("services: {{a: {{{preflight}}}}}"), "a"),
+    ] {
+        let containers = read("compose.yaml", &text).unwrap().containers;
+        assert_eq!(containers.iter().map(|container| &*container.name).collect::<Vec<_>>(), [expected], "{text}");
+    }
+    let script = "docker run --entrypoint /opt/ncclcheck --gpus all x preflight --in-place\ndocker run --gpus all x python a.py\n";
+    assert_eq!(read("job", script).unwrap().containers.len(), 1);
+}
+
+#[test]
 fn a_slurm_script() {
     let script = r#"#!/bin/bash
 #SBATCH --nodes=2 --export=ALL,NCCL_DEBUG=WARN
