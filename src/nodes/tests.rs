@@ -40,6 +40,13 @@ fn first_line(text: &str) -> &str {
 }
 
 #[test]
+fn one_node_is_compared_with_none() {
+    let (_, text) = judged(vec![with_memlock(node("a", "both-healthy"), 65_536)]);
+    assert!(first_line(&text).ends_with("  1 node; no other node to compare it with"), "{text}");
+    assert!(text.contains("\n  on   a\n") && !text.contains("no single node"), "{text}");
+}
+
+#[test]
 fn sound_nodes_pass() {
     let (report, text) = judged(vec![node("a", "both-healthy"), node("b", "both-healthy"), node("c", "both-healthy")]);
     assert_eq!(report.outcome(), Verdict::Pass, "{text}");

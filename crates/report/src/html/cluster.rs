@@ -222,7 +222,7 @@ fn findings(report: &ClusterReport) -> Markup {
                     article.(finding.severity.name()) {
                         h3 { (badge(finding.severity.name())) " " code { (finding.rule) } }
                         (groups(&finding.groups))
-                        @if finding.is_everywhere { p { "All nodes have it, so that no single node is at fault." } }
+                        @if finding.is_everywhere && report.nodes.len() > 1 { p { "All nodes have it, so that no single node is at fault." } }
                         p.dim { "Owner: " (finding.owner.name()) }
                         p { (prose(&one_line(&finding.why))) }
                         @for text in &finding.fixes { (fix(text)) }

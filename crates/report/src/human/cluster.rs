@@ -62,7 +62,11 @@ pub(crate) fn headline(report: &ClusterReport) -> String {
     let text = match report.odd.len() {
         0 if none_ended => none_came(report),
         0 if has_split => "no odd node can be named: values differ, and none has a majority".to_owned(),
-        0 => doubt.map_or_else(|| "no odd node".to_owned(), |doubt| format!("no odd node, but {doubt}")),
+        0 => match doubt {
+            Some(doubt) => format!("no odd node, but {doubt}"),
+            None if report.nodes.len() == 1 => "no other node to compare it with".to_owned(),
+            None => "no odd node".to_owned(),
+        },
         _ if is_of_all => named.join("; "),
         1 => format!("the {one} is {}", named.join("")),
         count if count > DESCRIBED => format!("{count} {many}: {}; and {} more", named.join("; "), count - DESCRIBED),
@@ -107,7 +111,8 @@ fn finding(finding: &NodeFinding, report: &ClusterReport, page: &mut Page<'_>) -
         page.heading(&format!("{}[{rule}]:", severity.name()), page::severity(*severity), &group.text)?;
         page.row(2, label("on"), COLUMN, &share(group, report))?;
     }
-    let of = if *is_everywhere { "; all nodes have it, so that no single node is at fault" } else { "" };
+    let is_shared = *is_everywhere && report.nodes.len() > 1;
+    let of = if is_shared { "; all nodes have it, so that no single node is at fault" } else { "" };
     page.row(2, label("of"), COLUMN, &format!("{}{of}", owner.name()))?;
     page.row(2, label("why"), COLUMN, &one_line(why))?;
     fixes.iter().try_for_each(|text| fix(text, page))
@@ -127,8 +132,11 @@ fn unknown(gap: &NodeGap, report: &ClusterReport, page: &mut Page<'_>) -> io::Re
 /// `7 of 8 nodes: n0, n1, …`.
 fn share(group: &NodeGroup, report: &ClusterReport) -> String {
     let all = report.nodes.len();
+    if all == 1 {
+        return names(&group.nodes);
+    }
     if group.nodes.len() == all {
-        return format!("all {}", counted(all, "node", "nodes"));
+        return format!("all {all} nodes");
     }
     format!("{} of {}: {}", group.nodes.len(), counted(all, "node", "nodes"), names(&group.nodes))
 }
