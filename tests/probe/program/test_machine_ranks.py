@@ -42,8 +42,9 @@ class Ranks(Stage):
     def test_all_operations(self):
         for ranks in (2, 3):
             events = self.collectives(gpus=ranks, stand_in="gpus=%d" % ranks, point_to_point=True)
-            self.assertEqual(self.last(events)["body"],
-                             {"world_size": ranks, "local_ranks": ranks, "left_out": [], "unclean_exits": []})
+            event = self.last(events)
+            self.assertEqual(event.get("body"),
+                             {"world_size": ranks, "local_ranks": ranks, "left_out": [], "unclean_exits": []}, event)
             self.assertEqual(len(self.parts(events, "measurement")), 2 * len(OPERATIONS))
             self.assertEqual(self.wrong(events), ({}, []))
             self.assertEqual([body["prepared_by"] for body in self.parts(events, "point-to-point")],

@@ -1,6 +1,7 @@
 """Parts of the payload that need no process: the wire, the plan, numbers and names."""
 import json
 import os
+import socket
 import types
 import unittest
 import unittest.mock
@@ -9,6 +10,16 @@ from harness import module
 
 
 class Pieces(unittest.TestCase):
+    def test_a_free_port_is_held_for_a_listener_alone(self):
+        port = module("world").free_port()
+        with socket.socket() as other, self.assertRaises(OSError):
+            other.bind(("", port))
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("", port))
+            listener.listen()
+            socket.create_connection(("127.0.0.1", port)).close()
+
     def test_long_events_are_shortened_and_marked(self):
         wire = module("wire")
         event = {"event": "part", "body": {"paths": ["/usr/lib/%05d" % number for number in range(9000)], "kind": "x"}}

@@ -7,6 +7,7 @@ from ncclcheck_probe.driver import driver_body
 from ncclcheck_probe.task import Skipped
 
 GLOO_RANKS = 2  # unless the plan sets a number
+HOLDERS = []  # sockets of ports that ranks will listen at, until this process ends
 
 World = namedtuple("World", "size offset local master_addr master_port")
 
@@ -36,11 +37,13 @@ def gpus_to_use(asked):
 
 
 def free_port():
-    """A port that is free now. Another process may take it before rank 0 does; the run then fails with that error.
-    torchrun chooses its port in the same way."""
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        return listener.getsockname()[1]
+    """A port that is free now, and that neither bind nor connect gives to another process before rank 0 listens: this
+    process keeps it bound, which does not hinder a listener that sets SO_REUSEADDR, as TCPStore does."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("", 0))
+    HOLDERS.append(holder)
+    return holder.getsockname()[1]
 
 
 def logging_variables(subsystems):
