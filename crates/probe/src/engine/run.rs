@@ -201,11 +201,15 @@ async fn converse(
     note_account(docker, name, &mut finished).await;
     let mut output = ContainerOutput::new(line);
     finished.broken = follow(&mut pieces, &mut output, START, limit).await.err();
-    // Standard input stays open until here, because closing it ends the program.
-    drop(attached.input);
-    if !output.has_begun() && finished.broken.is_none() {
+    if !output.has_begun() {
         finished.exit = tokio::time::timeout(EXIT, exit).await.ok().and_then(|status| status.ok()?);
     }
+    // The engine may reset the connection of a program that has ended without reading all of its input.
+    if finished.exit.is_some() {
+        finished.broken = None;
+    }
+    // Standard input stays open until here, because closing it ends the program.
+    drop(attached.input);
     finished.stderr = output.end();
     Ok(finished)
 }
