@@ -68,7 +68,8 @@ fn content(found: &RuleFindings<'_>, numbers: &Numbers<'_>) -> Markup {
             @if all.len() > MESSAGES {
                 p { (counted(all.len() - MESSAGES, "more message", "more messages")) ". All images: " (numbers.images(images)) }
             }
-            p.dim { "Owner: " (first.owner.name()) }
+            // Who has to settle a missing answer is unknown for a rule that the program does not have.
+            @if first.is_failure || !first.rule.title.is_empty() { p.dim { "Owner: " (first.owner.name()) } }
             @if !first.rule.why.is_empty() { p { (findings::prose(&one_line(&first.rule.why))) } }
             @if first.is_failure { (findings::fix(&first.fix)) }
             (findings::references(&first.rule.references))

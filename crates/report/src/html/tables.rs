@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::plain_text::clean;
 
-/// Titles of the columns, and the tables with their titles. A table without rows is left out.
+/// The lines, and below them each table with its title. A table without rows is left out.
 pub(super) fn body<const N: usize>(
     title: &str,
     lines: impl Iterator<Item = String>,
