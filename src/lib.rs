@@ -48,6 +48,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
 
+mod archive;
 pub mod audit;
 pub mod check;
 #[doc(hidden)]

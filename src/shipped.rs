@@ -12,9 +12,9 @@ static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| {
     })
 });
 
-/// The built-in rules and profiles.
+/// The rules and profiles that the program contains, or those that replace them.
 pub fn shipped() -> &'static Shipped {
-    &SHIPPED
+    crate::archive::replaced().unwrap_or(&SHIPPED)
 }
 
 static TOPICS: LazyLock<Vec<ShippedFile>> =

@@ -106,10 +106,10 @@ impl ImagesPlan {
         process: ImageProcessArgs,
         environment: &Environment,
     ) -> Result<Self, CliError> {
+        // First, because hosts and launch files are read by its tables.
+        let rulebook = judged.rulebook.read(&judged.common.reading.access.options(environment)?)?;
         let hosts = read_hosts(&judged.host)?;
         let plan = Self::new(Action::Check, judged.common, process, environment)?;
-        let options = plan.requests.first().map(|request| request.options.clone()).unwrap_or_default();
-        let rulebook = judged.rulebook.read(&options)?;
         Ok(Self { hosts, fail_on: judged.fail_on.fail_on, rulebook, ..plan })
     }
 

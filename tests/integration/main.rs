@@ -36,6 +36,7 @@ mod policy;
 mod probe;
 mod record;
 mod registry;
+mod rules_archive;
 mod sandbox;
 mod secrets;
 mod services;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::registry::{blob, registry, write as write_blob};
+use crate::registry::Artifact;
 use crate::support::{run, run_in, stderr, world};
 
 fn text(output: &std::process::Output) -> String {
@@ -254,33 +254,18 @@ fn a_policy_that_was_found_names_nothing_outside_of_its_repository() {
 
 #[test]
 fn a_policy_of_a_registry_is_pinned_by_its_digest() {
-    let layout = tempfile::tempdir().unwrap();
-    fs::create_dir_all(layout.path().join("blobs/sha256")).unwrap();
-    let mut file = serde_json::json!({"mediaType": "application/yaml"});
-    write_blob(layout.path(), b"require: [torch.version >= 99]\n", &mut file);
-    let mut config = serde_json::json!({"mediaType": "application/vnd.oci.empty.v1+json"});
-    write_blob(layout.path(), b"{}", &mut config);
-    let manifest = serde_json::json!({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "artifactType": "application/vnd.example.policy", "config": config, "layers": [file],
-    });
-    let mut descriptor = serde_json::json!({"mediaType": "application/vnd.oci.image.manifest.v1+json"});
-    write_blob(layout.path(), manifest.to_string().as_bytes(), &mut descriptor);
-    let digest = descriptor["digest"].as_str().unwrap().to_owned();
-    fs::write(layout.path().join("index.json"), serde_json::json!({"manifests": [descriptor]}).to_string()).unwrap();
-    let (image, _) = registry(layout.path().to_owned());
-    let name = image.trim_start_matches("docker://").trim_end_matches(":1").to_owned();
+    let policy = Artifact::serve(b"require: [torch.version >= 99]\n");
     let folder = tempfile::tempdir().unwrap();
-    let pinned = format!("oci://{name}@{digest}");
+    let pinned = policy.pinned();
     let output = check_in(folder.path(), &["--config", &pinned]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(text(&output).contains("requires torch.version >= 99"), "{}", text(&output));
     fs::write(folder.path().join("own.yaml"), format!("extends: ['{pinned}']\n")).unwrap();
     assert_eq!(check_in(folder.path(), &["--config", "own.yaml"]).status.code(), Some(1));
-    let output = check_in(folder.path(), &["--config", &format!("oci://{name}:1")]);
+    let output = check_in(folder.path(), &["--config", &format!("oci://{}:1", policy.name)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("has no digest, so its content could change"), "{}", stderr(&output));
-    fs::write(blob(layout.path(), file["digest"].as_str().unwrap()), b"require: [torch.version >= 98]\n").unwrap();
+    fs::write(policy.file, b"require: [torch.version >= 98]\n").unwrap();
     let output = check_in(folder.path(), &["--config", &pinned]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("is corrupt"), "{}", stderr(&output));

@@ -68,3 +68,41 @@ pub(crate) fn registry(layout: PathBuf) -> (String, Arc<AtomicU64>) {
     });
     (image, sent)
 }
+
+/// A file that a registry serves as the only layer of an artifact.
+pub(crate) struct Artifact {
+    _folder: tempfile::TempDir,
+    /// `HOST/NAME`.
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    /// The file in the registry.
+    pub(crate) file: PathBuf,
+}
+
+impl Artifact {
+    pub(crate) fn serve(content: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = folder.path();
+        fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
+        let mut file = serde_json::json!({"mediaType": "application/octet-stream"});
+        write(layout, content, &mut file);
+        let mut config = serde_json::json!({"mediaType": "application/vnd.oci.empty.v1+json"});
+        write(layout, b"{}", &mut config);
+        let manifest = serde_json::json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "artifactType": "application/vnd.example.file", "config": config, "layers": [file],
+        });
+        let mut descriptor = serde_json::json!({"mediaType": "application/vnd.oci.image.manifest.v1+json"});
+        write(layout, manifest.to_string().as_bytes(), &mut descriptor);
+        fs::write(layout.join("index.json"), serde_json::json!({"manifests": [descriptor]}).to_string()).unwrap();
+        let (image, _) = registry(layout.to_owned());
+        let name = image.trim_start_matches("docker://").trim_end_matches(":1").to_owned();
+        let file = blob(layout, file["digest"].as_str().unwrap());
+        Self { name, digest: descriptor["digest"].as_str().unwrap().to_owned(), file, _folder: folder }
+    }
+
+    /// The reference by digest.
+    pub(crate) fn pinned(&self) -> String {
+        format!("oci://{}@{}", self.name, self.digest)
+    }
+}

@@ -34,7 +34,7 @@ pub use process::Stopper;
 pub use run::{ClusterRun, Fate, NodeRun, run};
 pub use slurm::{host_names, topology_of_slurm};
 pub use suspects::{Cause, PortRates, SlowPort, WritesTest, cause};
-pub use table::{Row, rows};
+pub use table::{Row, rows, table};
 pub use topology::leaves;
 
 /// An error that ends a run before any node is reached.

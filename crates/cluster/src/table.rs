@@ -1,19 +1,21 @@
 //! The table of what is compared between nodes, `rules/tables/cluster.yaml`.
 
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use facts::key::{Definition, KEYS};
-use model::Severity;
 use model::document::parse_table;
+use model::{ReplaceableTable, Severity, Table};
 
 use super::logs::LogPart;
 use super::reading::Place;
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    parse_table("rules/tables/cluster.yaml", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/cluster.yaml")))
-});
+static ROWS: Table<Vec<Row>> =
+    Table::new("cluster", || parse_table("cluster.yaml", include_str!("../tables/cluster.yaml")));
+
+/// The table, to be replaced.
+pub fn table() -> &'static dyn ReplaceableTable {
+    &ROWS
+}
 
 /// A value that nodes of one job should have in common.
 #[derive(Debug, Deserialize)]

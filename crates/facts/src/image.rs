@@ -1,12 +1,11 @@
 //! The image configuration and the distribution.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::table;
-use model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig, is_secret_name};
+use model::{Fact, Gap, ImageConfig, ImagePath, Site, Table, UnknownConfig, is_secret_name};
 
 use super::key::{Definition, definitions};
 use super::{Context, Facts, key, pattern, text};
@@ -16,12 +15,12 @@ pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
 /// The variables to show: `rules/tables/shown.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShownVariables {
+pub(crate) struct ShownVariables {
     prefixes: Vec<String>,
     names: Vec<String>,
 }
 
-static SHOWN: LazyLock<ShownVariables> = LazyLock::new(|| table!("shown"));
+pub(crate) static SHOWN: Table<ShownVariables> = table!("shown");
 
 /// The facts that come from the configuration alone.
 pub(super) const FROM_CONFIG: &[&Definition] = definitions![

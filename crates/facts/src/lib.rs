@@ -23,6 +23,7 @@ pub mod records;
 mod settings;
 mod start;
 mod subject;
+mod tables;
 mod torch;
 pub mod value;
 pub mod words;
@@ -31,6 +32,7 @@ pub use environment::{VariableDescription, describe_variable, is_judged, variabl
 pub use environment::{misread_values, takes_any};
 pub use image::is_shown;
 pub use start::{Handover, NoHandover, handover};
+pub use tables::tables;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -373,10 +375,12 @@ macro_rules! pattern {
 }
 use pattern;
 
-/// Reads a table of `rules/tables`, which `build.rs` wrote as JSON.
+/// The table of this name, which `build.rs` wrote as JSON.
 macro_rules! table {
     ($name:literal) => {
-        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/", $name, ".json"))).expect("a valid table")
+        model::Table::new($name, || {
+            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/", $name, ".json"))).expect("a valid table")
+        })
     };
 }
 use table;

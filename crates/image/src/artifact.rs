@@ -1,4 +1,4 @@
-//! Texts that a registry keeps as artifacts: a manifest with one layer, which is the file (OCI image-spec, "Guidelines
+//! Files that a registry keeps as artifacts: a manifest with one layer, which is the file (OCI image-spec, "Guidelines
 //! for Artifact Usage"), as `oras push` writes it.
 
 use oci_spec::image::ImageManifest;
@@ -9,12 +9,21 @@ use super::source::{AccessOptions, Source as _, SourceError, read_bounded};
 use super::verify::Verified;
 use model::{BlobRef, Digest};
 
-/// Fetches the text of an artifact.
+/// Fetches an artifact that is a text.
 ///
 /// # Errors
-/// The name has no digest, the registry does not have the artifact, the artifact has not exactly one layer, or the text
-/// is longer than [`Limits::text_file`](model::Limits::text_file), is not UTF-8, or does not have its digest.
+/// Those of [`fetch_file`], or the text is not UTF-8.
 pub fn fetch_text(name: &str, options: &AccessOptions) -> Result<String, SourceError> {
+    let text = fetch_file(name, options)?;
+    String::from_utf8(text).map_err(|error| SourceError::invalid(format!("{name}: {error}")))
+}
+
+/// Fetches the file of an artifact.
+///
+/// # Errors
+/// The name has no digest, the registry does not have the artifact, the artifact has not exactly one layer, or the file
+/// is longer than [`Limits::text_file`](model::Limits::text_file) or does not have its digest.
+pub fn fetch_file(name: &str, options: &AccessOptions) -> Result<Vec<u8>, SourceError> {
     let reference =
         name.parse().map_err(|error| SourceError::invalid(format!("{name} is not an image name: {error}")))?;
     if oci_spec::distribution::Reference::digest(&reference).is_none() {
@@ -32,6 +41,5 @@ pub fn fetch_text(name: &str, options: &AccessOptions) -> Result<String, SourceE
     let digest: Digest = layer.digest().to_string().parse()?;
     let blob = BlobRef { digest, size: layer.size() };
     let reader = Verified::new(registry.open(&blob)?, blob);
-    let text = read_bounded(reader, options.limits.text_file, name)?;
-    String::from_utf8(text).map_err(|error| SourceError::invalid(format!("{name}: {error}")))
+    read_bounded(reader, options.limits.text_file, name)
 }

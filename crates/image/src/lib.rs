@@ -49,7 +49,7 @@ use rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
-pub use artifact::fetch_text;
+pub use artifact::{fetch_file, fetch_text};
 pub use choose::needs;
 pub use failure::FailureClass;
 use medium::Medium;

@@ -24,15 +24,18 @@ pub struct RulesInForce {
     pub profile: Option<String>,
     /// The policies, the last of which takes precedence.
     pub policies: Vec<PolicyInForce>,
+    /// The archive of rules and tables that replaces those of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<PolicyInForce>,
 }
 
-/// A policy that was read.
+/// A policy or an archive of rules that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Policy")]
 pub struct PolicyInForce {
-    /// The path as the user gave it, or the reference of a policy in a registry.
+    /// The path as the user gave it, or the reference in a registry.
     pub path: String,
-    /// SHA-256 of its text.
+    /// SHA-256 of its content.
     pub digest: String,
 }
 
@@ -57,7 +60,17 @@ impl RulesInForce {
             digest: hasher.finish().to_string(),
             profile: profile.map(str::to_owned),
             policies: policies.to_vec(),
+            archive: rules.archive().cloned(),
         }
+    }
+}
+
+impl PolicyInForce {
+    /// Describes a file.
+    pub fn of(path: String, content: &[u8]) -> Self {
+        let mut hasher = Hasher::sha256();
+        hasher.update(content);
+        Self { path, digest: hasher.finish().to_string() }
     }
 }
 
@@ -68,9 +81,10 @@ impl fmt::Display for RulesInForce {
         if let Some(profile) = &self.profile {
             write!(f, ", profile {profile}")?;
         }
-        for PolicyInForce { path, digest } in &self.policies {
+        let archive = self.archive.iter().map(|archive| ("rules", archive));
+        for (what, PolicyInForce { path, digest }) in archive.chain(self.policies.iter().map(|one| ("policy", one))) {
             let digest = digest.get(..19).unwrap_or(digest);
-            write!(f, ", policy {path} ({digest})")?;
+            write!(f, ", {what} {path} ({digest})")?;
         }
         if self.profile.is_none() && self.policies.is_empty() {
             f.write_str(", no policy")?;
@@ -85,9 +99,7 @@ impl fmt::Display for RulesInForce {
 
 impl From<&PolicyText> for PolicyInForce {
     fn from(policy: &PolicyText) -> Self {
-        let mut hasher = Hasher::sha256();
-        hasher.update(policy.document().text.as_bytes());
-        Self { path: policy.path.display().to_string(), digest: hasher.finish().to_string() }
+        Self::of(policy.path.display().to_string(), policy.document().text.as_bytes())
     }
 }
 
@@ -97,8 +109,14 @@ mod tests {
 
     #[test]
     fn rules_in_force_are_one_line() {
-        let built_in =
-            RulesInForce { count: 118, off: 0, digest: "sha256:0".to_owned(), profile: None, policies: Vec::new() };
+        let built_in = RulesInForce {
+            count: 118,
+            off: 0,
+            digest: "sha256:0".to_owned(),
+            profile: None,
+            policies: Vec::new(),
+            archive: None,
+        };
         assert_eq!(built_in.to_string(), "118 rules, no policy");
         let policy = PolicyInForce { path: "p.yaml".to_owned(), digest: format!("sha256:{}", "a".repeat(64)) };
         let rules = RulesInForce { off: 2, profile: Some("ci".to_owned()), policies: vec![policy], ..built_in };

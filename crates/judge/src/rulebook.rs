@@ -53,12 +53,15 @@ pub enum RulebookError {
 pub struct RulebookSource {
     profile: Option<String>,
     policies: Vec<PolicyText>,
+    /// The archive of rules that replaces those of the program: its path, or its reference in a registry.
+    #[serde(default)]
+    pub archive: Option<String>,
 }
 
 impl RulebookSource {
     /// The policies must be [with their bases](PolicyText::with_bases).
-    pub const fn new(profile: Option<String>, policies: Vec<PolicyText>) -> Self {
-        Self { profile, policies }
+    pub const fn new(profile: Option<String>, policies: Vec<PolicyText>, archive: Option<String>) -> Self {
+        Self { profile, policies, archive }
     }
 
     /// Adds policies that take precedence.
@@ -100,7 +103,8 @@ impl Rulebook {
             profile.map_or_else(|| Ok(Ok(Policy::default())), |name| Policy::of_profile(name, shipped))??;
         let mut rules = RuleSet::builtin(shipped)?;
         let mut read = Vec::new();
-        let mut about: Vec<String> = profile.iter().map(|name| format!("the profile {name}")).collect();
+        let archive = shipped.archive.iter().map(|archive| format!("the rules {}", archive.path));
+        let mut about: Vec<String> = archive.chain(profile.iter().map(|name| format!("the profile {name}"))).collect();
         for file in policies {
             add_file(file, shipped, &mut policy, &mut rules)?;
             about.push(file.path.display().to_string());

@@ -2,6 +2,12 @@
 
 use std::sync::LazyLock;
 
+use model::document::{Document, DocumentError};
+
+use super::in_force::PolicyInForce;
+use super::policy::Profile;
+use super::rules::Rule;
+
 /// Folder of profiles. Like the folder of tables, it is a sibling of the rule areas and holds no rules.
 const PROFILES: &str = "profiles/";
 
@@ -11,16 +17,41 @@ const EXTENSION: &str = ".yaml";
 pub type ShippedFile = (&'static str, &'static str);
 
 /// The rules and profiles that a program contains. This crate has none of its own, so that a changed rule rebuilds only the program.
-#[derive(Debug)]
 pub struct Shipped {
     json: Vec<ShippedFile>,
-    yaml: LazyLock<Vec<ShippedFile>>,
+    yaml: LazyLock<Vec<ShippedFile>, Box<dyn FnOnce() -> Vec<ShippedFile> + Send>>,
+    /// The archive that replaces the rules of the program.
+    pub(crate) archive: Option<PolicyInForce>,
+}
+
+impl std::fmt::Debug for Shipped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shipped").field("archive", &self.archive).finish_non_exhaustive()
+    }
 }
 
 impl Shipped {
     /// Files as JSON, in which no rule has examples, and as people wrote them, which are made when they are first needed.
-    pub const fn new(json: Vec<ShippedFile>, yaml: fn() -> Vec<ShippedFile>) -> Self {
-        Self { json, yaml: LazyLock::new(yaml) }
+    pub fn new(json: Vec<ShippedFile>, yaml: fn() -> Vec<ShippedFile>) -> Self {
+        Self { json, yaml: LazyLock::new(Box::new(yaml)), archive: None }
+    }
+
+    /// Checks the files of an archive, which take the place of the program's.
+    ///
+    /// # Errors
+    /// A file is not a rule or a profile for this program.
+    pub fn of_archive(archive: PolicyInForce, files: Vec<ShippedFile>) -> Result<Self, DocumentError> {
+        let mut json = Vec::new();
+        for &(path, text) in &files {
+            let document = Document { name: path, text };
+            if path.starts_with(PROFILES) {
+                Profile::check(document)?;
+            } else {
+                Rule::parse(path.strip_suffix(EXTENSION).unwrap_or(path), document)?;
+                json.push((path, without_examples(document)?));
+            }
+        }
+        Ok(Self { json, yaml: LazyLock::new(Box::new(|| files)), archive: Some(archive) })
     }
 
     /// Returns the rules as pairs of ID (`AREA/NAME`) and JSON.
@@ -42,11 +73,18 @@ impl Shipped {
     }
 }
 
+/// A rule as JSON, which stays in memory until the program ends.
+fn without_examples(document: Document<'_>) -> Result<&'static str, DocumentError> {
+    let mut rule: serde_json::Value = document.parse()?;
+    if let Some(rule) = rule.as_object_mut() {
+        rule.remove("examples");
+    }
+    Ok(rule.to_string().leak())
+}
+
 /// The rules of this repository.
 #[cfg(test)]
 pub(crate) fn shipped() -> &'static Shipped {
-    use model::document::Document;
-
     fn yaml() -> Vec<ShippedFile> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules");
         let mut texts = Vec::new();
@@ -61,9 +99,7 @@ pub(crate) fn shipped() -> &'static Shipped {
         texts
     }
     fn json((name, text): ShippedFile) -> ShippedFile {
-        let mut rule: serde_json::Value = Document { name, text }.parse().unwrap();
-        rule.as_object_mut().unwrap().remove("examples");
-        (name, rule.to_string().leak())
+        (name, without_examples(Document { name, text }).unwrap())
     }
     static SHIPPED: LazyLock<Shipped> = LazyLock::new(|| Shipped::new(yaml().into_iter().map(json).collect(), yaml));
     &SHIPPED

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use regex::RegexSet;
 use serde::Deserialize;
 
+use super::table::Table;
+
 /// The kind of a connection to an address that only the host of the address reaches.
 pub(super) const ADDRESS: &str = "address";
 /// The kind of an exception that no row of the table has.
@@ -62,27 +64,24 @@ pub(super) struct FailureRow {
     source: String,
 }
 
-struct FailureTable {
-    rows: Vec<FailureRow>,
-    set: RegexSet,
-}
+pub(super) static ROWS: Table<Vec<FailureRow>> =
+    Table::new(include_str!("../tables/failures.yaml"), |rows| compile(rows).map(drop));
 
-#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
-static TABLE: LazyLock<FailureTable> = LazyLock::new(|| {
-    let rows: Vec<FailureRow> =
-        serde_yaml::from_str(include_str!("../tables/failures.yaml")).expect("a table that parses");
-    let set = RegexSet::new(rows.iter().map(|row| &row.regex)).expect("patterns that parse");
-    FailureTable { rows, set }
-});
+#[expect(clippy::expect_used, reason = "a test compiles those of the crate, and Table those of other tables")]
+static SET: LazyLock<RegexSet> = LazyLock::new(|| compile(&ROWS).expect("patterns that parse"));
+
+fn compile(rows: &[FailureRow]) -> Result<RegexSet, regex::Error> {
+    RegexSet::new(rows.iter().map(|row| &row.regex))
+}
 
 /// The row of a message.
 pub(super) fn failure_of(message: &str) -> Option<&'static FailureRow> {
-    TABLE.rows.get(TABLE.set.matches(message).iter().next()?)
+    ROWS.get(SET.matches(message).iter().next()?)
 }
 
 /// The kinds of failures that can be causes.
 pub fn failure_kinds() -> impl Iterator<Item = &'static str> {
-    let rows = TABLE.rows.iter().filter(|row| row.role != Role::Harmless).map(|row| &*row.kind);
+    let rows = ROWS.iter().filter(|row| row.role != Role::Harmless).map(|row| &*row.kind);
     rows.chain([ADDRESS, EXCEPTION, WARNING])
 }
 
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_row_finds_its_examples() {
-        for row in &TABLE.rows {
+        for row in &*ROWS {
             for example in &row.examples {
                 let found = failure_of(example).map(|row| &row.kind);
                 assert_eq!(found, Some(&row.kind), "{example}");

@@ -6,6 +6,8 @@ use std::sync::{LazyLock, OnceLock};
 use regex::{Regex, RegexSet};
 use serde::Deserialize;
 
+use super::table::Table;
+
 /// A row of the table: the form of a line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,23 +30,20 @@ pub(super) struct LinePattern {
     compiled: OnceLock<Regex>,
 }
 
-struct PatternTable {
-    patterns: Vec<LinePattern>,
-    /// The patterns, each at the start of a text.
-    set: RegexSet,
-}
+pub(super) static PATTERNS: Table<Vec<LinePattern>> =
+    Table::new(include_str!("../tables/patterns.yaml"), |patterns| compile(patterns).map(drop));
 
-#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
-static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
-    let patterns: Vec<LinePattern> =
-        serde_yaml::from_str(include_str!("../tables/patterns.yaml")).expect("a table that parses");
-    let set = RegexSet::new(patterns.iter().map(LinePattern::at_start)).expect("patterns that parse");
-    PatternTable { patterns, set }
-});
+/// The patterns, each at the start of a text.
+#[expect(clippy::expect_used, reason = "a test compiles those of the crate, and Table those of other tables")]
+static SET: LazyLock<RegexSet> = LazyLock::new(|| compile(&PATTERNS).expect("patterns that parse"));
+
+fn compile(patterns: &[LinePattern]) -> Result<RegexSet, regex::Error> {
+    RegexSet::new(patterns.iter().map(LinePattern::at_start))
+}
 
 /// The forms that a text has which starts with `NCCL` and the level, or that is a line without NCCL's prefix.
 pub(super) fn forms_of(text: &str) -> impl Iterator<Item = &'static LinePattern> + use<> {
-    TABLE.set.matches(text).into_iter().filter_map(|index| TABLE.patterns.get(index))
+    SET.matches(text).into_iter().filter_map(|index| PATTERNS.get(index))
 }
 
 impl LinePattern {
@@ -69,13 +68,13 @@ pub struct LineForm {
 
 /// The form with this ID in the table.
 pub fn line_form(id: &str) -> Option<LineForm> {
-    let pattern = TABLE.patterns.iter().find(|pattern| pattern.id == id)?;
+    let pattern = PATTERNS.iter().find(|pattern| pattern.id == id)?;
     Some(LineForm { pattern, meaning: &pattern.meaning })
 }
 
 /// The ids of all forms.
 pub(super) fn form_ids() -> impl Iterator<Item = &'static str> {
-    TABLE.patterns.iter().map(|pattern| &*pattern.id)
+    PATTERNS.iter().map(|pattern| &*pattern.id)
 }
 
 impl LineForm {
@@ -123,11 +122,11 @@ mod tests {
     #[test]
     fn every_form_matches_its_example() {
         let mut ids = BTreeSet::new();
-        for row in &TABLE.patterns {
+        for row in PATTERNS.iter() {
             let form = line_form(&row.id).unwrap();
             assert!(form.matches(&row.example), "{}: {}", row.id, row.example);
             assert!(ids.insert(&row.id) && !row.source.is_empty(), "{}", row.id);
         }
-        assert!(TABLE.patterns.len() > 90);
+        assert!(PATTERNS.len() > 90);
     }
 }

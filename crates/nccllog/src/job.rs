@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::failure::Failure;
 use super::log::NcclLog;
 use super::origin::{NcclMessage, Origin, Time, nccl_messages, split_prefixes, unwrap_json};
+use super::table::Table;
 use super::text::{Lines, TextError};
 
 mod bandwidth;
@@ -417,14 +418,12 @@ pub fn ranks(ranks: &[u32]) -> String {
 
 /// Interfaces that reach no other host: `rules/tables/interfaces.yaml`.
 #[derive(Deserialize)]
-struct LocalInterfaces {
+pub(super) struct LocalInterfaces {
     has_address: Vec<String>,
     has_none: Vec<String>,
 }
 
-#[expect(clippy::expect_used, reason = "the table is part of the program, and a test reads it")]
-static LOCAL: LazyLock<LocalInterfaces> =
-    LazyLock::new(|| serde_yaml::from_str(include_str!("../tables/interfaces.yaml")).expect("a table that parses"));
+pub(super) static LOCAL: Table<LocalInterfaces> = Table::new(include_str!("../tables/interfaces.yaml"), |_| Ok(()));
 
 /// Returns true for an interface that reaches no other host: by the name that container engines, networks of Kubernetes and private
 /// networks give it, or by a link-local address.

@@ -12,6 +12,7 @@ mod job;
 mod log;
 mod origin;
 mod symptoms;
+mod table;
 mod text;
 
 pub use failure::{Failure, failure_kinds};
@@ -19,6 +20,7 @@ pub use forms::{LineForm, line_form};
 pub use job::{HostStory, Job, JobReader, is_local, ranks};
 pub use log::NcclLog;
 pub use symptoms::{Symptom, all_symptoms, find_symptoms};
+pub use table::{ReplaceTable, tables};
 pub use text::TextError;
 
 /// The examples of the README.

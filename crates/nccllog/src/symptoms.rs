@@ -9,6 +9,7 @@ use regex::{Captures, Regex};
 use serde::Deserialize;
 
 use super::forms::{LineForm, form_ids, line_form};
+use super::table::Table;
 
 /// A message of a failing job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Symptom {
 /// Messages of one subject.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SymptomGroup {
+pub(super) struct SymptomGroup {
     #[expect(dead_code, reason = "a heading of the documentation")]
     group: String,
     /// Where the rows without a source of their own are read.
@@ -72,7 +73,7 @@ struct SymptomRow {
 /// A library and what brings it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LibrarySource {
+pub(super) struct LibrarySource {
     /// Beginnings of the names of its files.
     library: Vec<String>,
     /// What it usually comes with.
@@ -116,13 +117,13 @@ struct FoundMessage {
     symptom: Symptom,
 }
 
-#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
-static TABLE: LazyLock<Vec<SymptomGroup>> =
-    LazyLock::new(|| serde_yaml::from_str(include_str!("../tables/symptoms.yaml")).expect("a table that parses"));
+pub(super) static TABLE: Table<Vec<SymptomGroup>> = Table::new(include_str!("../tables/symptoms.yaml"), |groups| {
+    let mut rows = groups.iter().flat_map(|group| &group.rows);
+    rows.try_for_each(|row| row.pattern.iter().chain(row.when.values()).try_for_each(|one| Regex::new(one).map(drop)))
+});
 
-#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
-static LIBRARIES: LazyLock<Vec<LibrarySource>> =
-    LazyLock::new(|| serde_yaml::from_str(include_str!("../tables/libraries.yaml")).expect("a table that parses"));
+pub(super) static LIBRARIES: Table<Vec<LibrarySource>> =
+    Table::new(include_str!("../tables/libraries.yaml"), |_| Ok(()));
 
 /// The rows of the table, and a row for each line of NCCL's log that the table does not have.
 static KNOWN: LazyLock<Vec<KnownMessage>> = LazyLock::new(|| {
@@ -303,7 +304,7 @@ impl KnownMessage {
 /// Places of one text where a row is looked for.
 const PLACES: usize = 64;
 
-#[expect(clippy::expect_used, reason = "patterns of the tables, which a test compiles")]
+#[expect(clippy::expect_used, reason = "a test compiles those of the crate, and Table those of other tables")]
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a pattern that parses")
 }

@@ -1,17 +1,18 @@
-//! `--profile`, `--config` and `--no-config`: selection of the rules.
+//! `--profile`, `--config`, `--no-config` and `--rules`: selection of the rules.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use image::fetch_text;
 use image::source::AccessOptions;
+use image::{fetch_file, fetch_text};
 use judge::{PolicyText, Rulebook, RulebookError, RulebookSource};
 
 use crate::cli::CliError;
-use model::Environment;
+use model::document::FileError;
+use model::{Environment, OverLimit, bytes_within, cause, open_named};
 
-use crate::shipped;
+use crate::{archive, shipped};
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
@@ -30,6 +31,27 @@ pub(in crate::cli) struct RulebookArgs {
     /// Ignore policy files
     #[arg(long, conflicts_with = "config", help_heading = "Policy")]
     pub(in crate::cli) no_config: bool,
+    /// Rules and tables in place of the program's: an archive
+    ///
+    /// A gzipped tar of the folder `rules`, such as that of a later release, in a file or as oci://HOST/NAME@sha256:DIGEST in a registry.
+    /// It is refused if it was made for another version of the program.
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
+    pub(in crate::cli) rules: Option<String>,
+}
+
+/// Reads an archive of rules, a file or `oci://HOST/NAME@sha256:DIGEST`, which replaces the rules and tables of the program.
+pub(in crate::cli) fn replace_rules(name: &str, options: &AccessOptions) -> Result<(), CliError> {
+    let failed = |why: String| FileError { path: name.into(), why };
+    let archive = match name.strip_prefix("oci://") {
+        Some(reference) => fetch_file(reference, options).map_err(|error| failed(error.to_string()))?,
+        None => open_named(name.as_ref())
+            .and_then(|file| bytes_within(file, options.limits.text_file))
+            .map_err(|error| failed(cause(&error)))?
+            .ok_or_else(|| {
+                failed(OverLimit::new("file too large", "text_file", options.limits.text_file).to_string())
+            })?,
+    };
+    Ok(archive::replace_rules(name, &archive, &options.limits)?)
 }
 
 impl RulebookArgs {
@@ -44,8 +66,9 @@ impl RulebookArgs {
         Ok(self.read(&options)?.open(shipped())?)
     }
 
-    /// Reads the policies, those in registries with these options.
+    /// Reads the rules and the policies, those in registries with these options.
     pub(in crate::cli) fn read(&self, options: &AccessOptions) -> Result<RulebookSource, CliError> {
+        self.rules.iter().try_for_each(|name| replace_rules(name, options))?;
         let fetch = |name: &str| fetch_text(name, options).map_err(|error| error.to_string());
         let read = |path: &PathBuf| match PolicyText::fetch(&path.to_string_lossy(), fetch)? {
             Some(text) => Ok(text),
@@ -61,6 +84,6 @@ impl RulebookArgs {
         for text in named? {
             policies.extend(text.with_bases(&fetch).map_err(RulebookError::from)?);
         }
-        Ok(RulebookSource::new(self.profile.clone(), policies))
+        Ok(RulebookSource::new(self.profile.clone(), policies, self.rules.clone()))
     }
 }

@@ -27,9 +27,9 @@ const AT_ONCE: usize = 8;
 pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let store = super::store(&asked.store, environment)?;
     let options = asked.reading.access.options(environment)?;
+    let source = asked.rulebook.read(&options)?;
     // A mistake in the hosts is an error now, and not in every worker.
     read_hosts(&asked.host)?;
-    let source = asked.rulebook.read(&options)?;
     let rulebook = source.open(shipped())?.only(Rule::is_of_image);
     let rules =
         AuditRules::of(&rulebook, &source.identity(), asked.host.clone(), asked.fail_on.fail_on, &options.limits);

@@ -8,6 +8,7 @@ use crate::audit::worker::{WorkDone, Worker, WorkerStop};
 use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
 use crate::check::{Check, read_hosts};
 use crate::cli::args::audit::AuditRunArgs;
+use crate::cli::args::rulebook::replace_rules;
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
 use crate::shipped;
@@ -59,6 +60,7 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     needs.enter(environment);
     let run = super::open(&store, &asked.store)?;
     let source = &run.plan.rulebook;
+    source.archive.iter().try_for_each(|name| replace_rules(name, &options))?;
     let rulebook = source.open(shipped())?.only(Rule::is_of_image);
     let planned = &run.plan.rules;
     let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &options.limits);

@@ -8,7 +8,7 @@ mod mapped;
 mod overwritten;
 mod require;
 mod runtime;
-pub(super) mod toolkit;
+pub(crate) mod toolkit;
 
 use super::{Context, Facts};
 

@@ -2,19 +2,18 @@
 //! table `cuda.yaml`. A driver newer than the table supports at least the newest release with a driver in it.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::table;
-use model::{Fact, Gap, Version};
+use model::{Fact, Gap, Table, Version};
 
 use super::super::{Facts, key};
 
 /// The table `cuda.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolkitTable {
+pub(crate) struct ToolkitTable {
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     sources: BTreeMap<String, String>,
     majors: Vec<Major>,
@@ -49,7 +48,7 @@ struct Release {
     source: Option<String>,
 }
 
-static TABLE: LazyLock<ToolkitTable> = LazyLock::new(|| table!("cuda"));
+pub(crate) static TABLE: Table<ToolkitTable> = table!("cuda");
 
 pub(super) fn produce(facts: &mut Facts) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();

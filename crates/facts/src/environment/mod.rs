@@ -14,8 +14,8 @@ mod network;
 mod notes;
 mod readings;
 mod running;
-mod value;
-mod vocabulary;
+pub(crate) mod value;
+pub(crate) mod vocabulary;
 
 use model::Fact;
 

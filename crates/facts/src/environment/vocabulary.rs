@@ -1,17 +1,16 @@
 //! Known variables: the table `variables.yaml`, and the edit distance between names.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::table;
-use model::{Version, distance_within};
+use model::{Table, Version, distance_within};
 
 /// The table `variables.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct VariableTable {
+pub(crate) struct VariableTable {
     /// Sources of the groups whose rows name none.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     sources: BTreeMap<String, String>,
@@ -188,7 +187,7 @@ pub(super) enum CostScope {
     Anywhere,
 }
 
-static TABLE: LazyLock<VariableTable> = LazyLock::new(|| table!("variables"));
+pub(crate) static TABLE: Table<VariableTable> = table!("variables");
 
 /// The table that ships with ncclcheck.
 pub(super) fn table() -> &'static VariableTable {

@@ -1,15 +1,15 @@
 //! Compilers that packages run while a job runs.
 
-use std::sync::LazyLock;
-
-use model::{Fact, ImagePath};
+use model::{Fact, ImagePath, Table};
 
 use super::super::python::{BuildCall, BuildKind, Python};
-use super::super::{Context, table};
+use crate::table;
+
+use super::super::Context;
 
 /// A row of the table.
 #[derive(serde::Deserialize)]
-struct CompilingModule {
+pub(crate) struct CompilingModule {
     module: String,
     needs: Compiler,
 }
@@ -27,7 +27,7 @@ pub(super) enum Compiler {
 /// Variables by which torch.compile does nothing, or goes on where it fails.
 const OFF: [&str; 3] = ["TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE", "TORCHDYNAMO_SUPPRESS_ERRORS"];
 
-static COMPILING: LazyLock<Vec<CompilingModule>> = LazyLock::new(|| table!("compilers"));
+pub(crate) static COMPILING: Table<Vec<CompilingModule>> = table!("compilers");
 
 impl Compiler {
     /// The modules that need this compiler, of those that are imported, if the image lacks it; unknown if its environment is.

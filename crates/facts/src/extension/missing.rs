@@ -1,21 +1,19 @@
 //! What the loader misses, and where the image or its publisher has it.
 
-use std::sync::LazyLock;
-
-use model::{ImagePath, SymbolImport};
+use model::{ImagePath, SymbolImport, Table};
 use rootfs::RootFs;
 use rootfs::loader::{Process, elf};
 
-use super::super::table;
+use crate::table;
 
 /// A row of the table of libraries and what brings them.
 #[derive(serde::Deserialize)]
-struct LibraryRow {
+pub(crate) struct LibraryRow {
     library: Vec<String>,
     from: String,
 }
 
-static LIBRARIES: LazyLock<Vec<LibraryRow>> = LazyLock::new(|| table!("libraries"));
+pub(crate) static LIBRARIES: Table<Vec<LibraryRow>> = table!("libraries");
 
 /// The library that a message of the loader names as missing.
 pub(super) fn library(message: &str) -> Option<&str> {

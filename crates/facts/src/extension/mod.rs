@@ -3,12 +3,12 @@
 
 mod absent;
 mod bitsandbytes;
-mod compiler;
-mod missing;
+pub(crate) mod compiler;
+pub(crate) mod missing;
 mod nvshmem;
-mod opened;
+pub(crate) mod opened;
 mod owner;
-mod pinned;
+pub(crate) mod pinned;
 mod walk;
 
 use std::collections::BTreeSet;

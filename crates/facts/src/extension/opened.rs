@@ -1,22 +1,20 @@
 //! Libraries that modules open by their paths, so that no import names them.
 
-use std::sync::LazyLock;
-
-use model::ImagePath;
+use model::{ImagePath, Table};
 use rootfs::RootFs;
 
-use super::super::table;
+use crate::table;
 
 /// A row of the table.
 #[derive(serde::Deserialize)]
-struct OpenedLibraries {
+pub(crate) struct OpenedLibraries {
     /// The module, which needs one of the libraries.
     module: String,
     /// Beginnings of their paths below the folder of packages.
     libraries: Vec<String>,
 }
 
-static OPENED: LazyLock<Vec<OpenedLibraries>> = LazyLock::new(|| table!("extensions"));
+pub(crate) static OPENED: Table<Vec<OpenedLibraries>> = table!("extensions");
 
 /// The libraries that the import of a module opens: one of each list must load.
 pub(super) fn of(module: &str, rootfs: &RootFs, folders: &[ImagePath]) -> Vec<Vec<ImagePath>> {

@@ -2,13 +2,14 @@
 //! an extension for another series may still pass its objects in another form.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use model::{ElfInfo, Fact, Found, ImagePath, Site, Version};
+use model::{ElfInfo, Fact, Found, ImagePath, Site, Table, Version};
 use rootfs::loader::elf;
 
 use super::super::python::Python;
-use super::super::{Context, table};
+use crate::table;
+
+use super::super::Context;
 use super::{concerns, listed, owner};
 
 /// The first series with another layout of `torch::CppFunction`, which extensions make and torch reads: those that were built
@@ -18,13 +19,13 @@ const OTHER_LAYOUT: (u32, u32) = (2, 9);
 
 /// A row of the table of packages whose metadata does not say which torch they were built for.
 #[derive(serde::Deserialize)]
-struct BuiltFor {
+pub(crate) struct BuiltFor {
     /// The package, and the beginning of its releases.
     package: String,
     torch: String,
 }
 
-static BUILT_FOR: LazyLock<Vec<BuiltFor>> = LazyLock::new(|| table!("built-for"));
+pub(crate) static BUILT_FOR: Table<Vec<BuiltFor>> = table!("built-for");
 
 /// The packages for another torch.
 pub(super) struct OtherTorch {

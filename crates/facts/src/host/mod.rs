@@ -4,7 +4,7 @@
 mod code;
 mod compat;
 mod nccl;
-mod recorded;
+pub(crate) mod recorded;
 
 use crate::machine::Host;
 use model::{Fact, Gap, Version};

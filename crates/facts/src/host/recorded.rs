@@ -1,7 +1,7 @@
 //! Facts that only a host record provides. Gaps in the record make them unknown, with the same reason.
 
 mod devices;
-mod names;
+pub(crate) mod names;
 mod rdma;
 mod software;
 #[cfg(test)]

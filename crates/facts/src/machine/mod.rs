@@ -7,7 +7,7 @@
 mod description;
 mod host;
 mod logind;
-mod models;
+pub(crate) mod models;
 mod parse;
 mod pci_config;
 mod processes;

@@ -1,17 +1,15 @@
 //! Models of NVIDIA GPUs: the table `gpus.yaml`.
 
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use crate::machine::Class;
 use crate::table;
-use model::Arch;
+use model::{Arch, Table};
 
 /// GPU models of one architecture and one market.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Models {
+pub(crate) struct Models {
     arch: String,
     market: Class,
     /// Names in lower case, without spaces and hyphens.
@@ -20,7 +18,7 @@ struct Models {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<Models>> = LazyLock::new(|| table!("gpus"));
+pub(crate) static TABLE: Table<Vec<Models>> = table!("gpus");
 
 /// Looks up a model by its name, or an architecture such as `sm_90`.
 pub(super) fn find(text: &str) -> Option<(Arch, Option<Class>)> {

@@ -1,11 +1,10 @@
 //! Operating system and virtualization.
 
-use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::table;
-use model::Fact;
+use model::{Fact, Table};
 
 use super::HostTree;
 
@@ -18,13 +17,13 @@ const PARAMETERS: &[&str] = &["iommu", "intel_iommu", "amd_iommu", "iommu.passth
 /// Names of virtual machines: `rules/tables/hypervisors.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Hypervisors {
+pub(crate) struct Hypervisors {
     #[serde(rename = "source")]
     _source: String,
     names: Vec<String>,
 }
 
-static HYPERVISORS: LazyLock<Hypervisors> = LazyLock::new(|| table!("hypervisors"));
+pub(crate) static HYPERVISORS: Table<Hypervisors> = table!("hypervisors");
 
 /// Operating system and virtualization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,12 @@
 //! Known bugs of NCCL releases: the table `faults.yaml`.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::launch::Setting;
 use crate::table;
-use model::{Fact, Version};
+use model::{Fact, Table, Version};
 use rootfs::loader::elf;
 
 use super::super::words::Linkage;
@@ -16,7 +15,7 @@ use super::super::{Context, Facts, key, settings};
 /// A bug in a range of releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FaultRow {
+pub(crate) struct FaultRow {
     /// The first release that has it.
     since: String,
     /// The first release without it; `None` if no release is known to fix it.
@@ -45,7 +44,7 @@ enum Meets {
     Rare,
 }
 
-static TABLE: LazyLock<Vec<FaultRow>> = LazyLock::new(|| table!("faults"));
+pub(crate) static TABLE: Table<Vec<FaultRow>> = table!("faults");
 
 /// The properties of a loaded NCCL that decide which bugs it has.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,10 +1,10 @@
 //! NCCL: every copy, and the one that torch would load.
 
 mod cupy;
-mod faults;
+pub(crate) mod faults;
 mod loaded;
 mod named;
-mod plugins;
+pub(crate) mod plugins;
 mod users;
 
 use model::{Fact, Found, Gap, ImagePath, NcclStrings, Site, Version};

@@ -2,13 +2,12 @@
 //! (`src/plugin/plugin_open.cc`, `src/plugin/net.cc`; before 2.26 `src/net.cc` and `src/misc/tuner.cc`).
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::launch::Setting;
 use crate::table;
-use model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Version};
+use model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Table, Version};
 use rootfs::RootFile;
 use rootfs::loader::elf;
 
@@ -22,7 +21,7 @@ pattern!(FILE_NAME, r"^libnccl-(?:net|tuner|profiler|env|gin|rma)[^/]*\.so(?:\.|
 /// A kind of plugin: a row of the table `plugins.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PluginKind {
+pub(crate) struct PluginKind {
     /// The variable that names the plugin.
     variable: String,
     /// The file is `LIBRARY.so`, or `LIBRARY-NAME.so`.
@@ -35,7 +34,7 @@ struct PluginKind {
     source: String,
 }
 
-static KINDS: LazyLock<Vec<PluginKind>> = LazyLock::new(|| table!("plugins"));
+pub(crate) static KINDS: Table<Vec<PluginKind>> = table!("plugins");
 
 /// Results of opening the plugins.
 #[derive(Default)]

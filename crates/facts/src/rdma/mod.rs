@@ -2,7 +2,7 @@
 //! (rdma-core, `libibverbs/dynamic_driver.c`).
 
 mod providers;
-mod versions;
+pub(crate) mod versions;
 
 use std::collections::BTreeMap;
 

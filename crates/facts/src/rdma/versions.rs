@@ -1,11 +1,9 @@
 //! The release of the RDMA libraries, and the symbol versions that NCCL looks up in them (`dlvsym`).
 
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use crate::table;
-use model::{ElfInfo, Fact, Gap, ImagePath, Site};
+use model::{ElfInfo, Fact, Gap, ImagePath, Site, Table};
 use rootfs::loader::elf;
 
 use super::super::words::RdmaOrigin;
@@ -17,7 +15,7 @@ pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
 /// A symbol version that NCCL looks up: a row of the table `verbs.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SymbolRow {
+pub(crate) struct SymbolRow {
     version: String,
     /// The feature that NCCL loses without it.
     loses: String,
@@ -25,7 +23,7 @@ struct SymbolRow {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<SymbolRow>> = LazyLock::new(|| table!("verbs"));
+pub(crate) static TABLE: Table<Vec<SymbolRow>> = table!("verbs");
 
 /// The feature that NCCL loses without a version.
 fn lost(version: &str) -> &'static str {

@@ -13,7 +13,7 @@ mod produce;
 mod runner;
 mod state;
 mod user;
-mod wrapper;
+pub(crate) mod wrapper;
 
 #[cfg(test)]
 pub(super) use call::PythonFlags;

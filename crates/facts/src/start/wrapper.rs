@@ -1,8 +1,6 @@
 //! The table of programs that start another one, `rules/tables/wrappers.yaml`.
 
-use std::sync::LazyLock;
-
-use model::is_among;
+use model::{Table, is_among};
 use serde::Deserialize;
 use shell::Field;
 
@@ -28,7 +26,7 @@ pub(super) enum Starts {
 /// A program that starts another one: a row of the table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Wrapper {
+pub(crate) struct Wrapper {
     names: String,
     modules: String,
     commands: Vec<String>,
@@ -55,7 +53,7 @@ pub(super) struct Wrapper {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<Wrapper>> = LazyLock::new(|| table!("wrappers"));
+pub(crate) static TABLE: Table<Vec<Wrapper>> = table!("wrappers");
 
 /// The wrapper of this name with these words behind it, and the words behind its command.
 pub(super) fn of_program<'w>(name: &str, words: &'w [Field]) -> Option<(&'static Wrapper, &'w [Field])> {

@@ -69,6 +69,11 @@ impl Profile {
         all.iter().copied().find(|profile| profile.name == name).ok_or_else(|| NoProfile::new(name, &all))
     }
 
+    /// Checks the text of a profile.
+    pub(crate) fn check(document: Document<'_>) -> Result<(), DocumentError> {
+        PolicyLayer::read(document).map(drop)
+    }
+
     fn layer(self) -> Result<PolicyLayer, DocumentError> {
         PolicyLayer::read(Document { name: &format!("profile {}", self.name), text: self.text })
     }

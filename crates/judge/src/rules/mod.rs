@@ -17,6 +17,7 @@ mod trial;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use crate::in_force::PolicyInForce;
 use crate::shipped::Shipped;
 use facts::Facts;
 use facts::key::Definition;
@@ -168,6 +169,11 @@ impl RuleSet {
     pub fn builtin(shipped: &'static Shipped) -> Result<Self, DocumentError> {
         let rules = shipped.rules().map(|(id, json)| Ok((id.to_owned(), Rule::builtin(id, json, shipped)?)));
         Ok(Self { rules: rules.collect::<Result<_, _>>()?, shipped: Some(shipped) })
+    }
+
+    /// The archive that the rules come from in place of the program's.
+    pub(crate) fn archive(&self) -> Option<&PolicyInForce> {
+        self.shipped.and_then(|shipped| shipped.archive.as_ref())
     }
 
     /// Returns true if a built-in rule has this id, also one that is not in the set.

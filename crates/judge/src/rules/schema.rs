@@ -182,7 +182,7 @@ pub fn schema() -> String {
 
 impl Rule {
     /// Reads one rule. `id` is the id that the file's folder and name give.
-    pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
+    pub(crate) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
         let rule = Self::read(id, document, document.parse()?, false)?;
         for example in rule.examples().iter() {
             example.value.check(document)?;

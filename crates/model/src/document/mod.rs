@@ -120,7 +120,7 @@ impl Document<'_> {
         if key.is_empty() { mistake.without_excerpt() } else { mistake }
     }
 
-    fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> DocumentError {
+    pub(crate) fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> DocumentError {
         let before = self.text.get(..extent.start).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let excerpt = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();

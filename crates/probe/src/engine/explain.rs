@@ -1,13 +1,12 @@
 //! Explains why an engine did not start a container: the table `engines.yaml` maps messages of engines to a cause and a
 //! remedy.
 
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use image::daemon::EngineError;
 use image::source::SourceErrorKind;
 use model::document::parse_table;
+use model::{ReplaceableTable, Table};
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay, PullPolicy};
@@ -28,8 +27,13 @@ pub struct KnownMessage {
 }
 
 /// Rows of the table. The first match wins, so specific rows precede general ones.
-static KNOWN: LazyLock<Vec<KnownMessage>> =
-    LazyLock::new(|| parse_table("rules/tables/engines.yaml", include_str!("../../tables/engines.yaml")));
+static KNOWN: Table<Vec<KnownMessage>> =
+    Table::new("engines", || parse_table("engines.yaml", include_str!("../../tables/engines.yaml")));
+
+/// The table, to be replaced.
+pub fn table_of_messages() -> &'static dyn ReplaceableTable {
+    &KNOWN
+}
 
 /// The messages of engines. The first that matches counts.
 pub fn known_messages() -> impl Iterator<Item = &'static KnownMessage> {

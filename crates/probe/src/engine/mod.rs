@@ -20,7 +20,7 @@ use super::arrangement::{GpuWay, PullPolicy};
 use super::{LABEL, ProbeError};
 
 pub(super) use body::requested;
-pub use explain::{KnownMessage, known_messages};
+pub use explain::{KnownMessage, known_messages, table_of_messages};
 pub use run::{Finished, Killer};
 
 /// Time limit of a small request to the engine.

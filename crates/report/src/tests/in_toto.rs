@@ -4,7 +4,14 @@ use super::*;
 use judge::RulesInForce;
 
 fn statement(image: &ImageSummary, facts: &Facts, judgements: &[Judgement<'_>]) -> String {
-    let rules = RulesInForce { count: 9, off: 0, digest: "sha256:12".to_owned(), profile: None, policies: Vec::new() };
+    let rules = RulesInForce {
+        count: 9,
+        off: 0,
+        digest: "sha256:12".to_owned(),
+        profile: None,
+        policies: Vec::new(),
+        archive: None,
+    };
     let notices = ["judged by p.yaml".to_owned()];
     let report = Report { notices: &notices, rules: Some(&rules), ..report_of(image, facts, Some(judgements)) };
     let mut out = Vec::new();

@@ -4,7 +4,7 @@ mod addresses;
 pub(super) mod names;
 mod numbers;
 mod policies;
-mod selection;
+pub(crate) mod selection;
 mod words;
 
 use model::Version;

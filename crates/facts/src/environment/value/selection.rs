@@ -2,19 +2,17 @@
 //! by function, a word that NCCL does not know is refused, and so is a list that leaves a function nothing. Before, a
 //! value was one list for all functions.
 
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use crate::table;
-use model::Version;
+use model::{Table, Version};
 
 use super::Misreading;
 
 /// The table `algorithms.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SelectionTable {
+pub(crate) struct SelectionTable {
     algorithms: Vec<Algorithm>,
     protocols: Vec<String>,
     functions: Vec<Collective>,
@@ -39,7 +37,7 @@ struct Collective {
     source: String,
 }
 
-static TABLE: LazyLock<SelectionTable> = LazyLock::new(|| table!("algorithms"));
+pub(crate) static TABLE: Table<SelectionTable> = table!("algorithms");
 
 /// What a value selects from.
 struct Choices<'t> {

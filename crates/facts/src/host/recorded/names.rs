@@ -2,25 +2,24 @@
 //! with those that a recorded host has.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use model::{Fact, Site};
+use model::{Fact, Site, Table};
 use serde::Deserialize;
 
 use crate::environment::{excludes, takes_name, unmatched_names};
 use crate::machine::Record;
 use crate::machine::network::Interface;
 use crate::machine::rdma::{Device, Port};
-use crate::{Facts, key};
+use crate::{Facts, key, table};
 
 /// Interfaces that reach no other host: `rules/tables/interfaces.yaml`.
 #[derive(Deserialize)]
-struct LocalInterfaces {
+pub(crate) struct LocalInterfaces {
     has_address: Vec<String>,
     has_none: Vec<String>,
 }
 
-static LOCAL: LazyLock<LocalInterfaces> = LazyLock::new(|| crate::table!("interfaces"));
+pub(crate) static LOCAL: Table<LocalInterfaces> = table!("interfaces");
 
 /// Variables that choose GPUs by their index.
 const GPU_CHOICES: &[&str] = &["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"];

@@ -1,0 +1,96 @@
+//! Rules, profiles and tables in an archive, which replace those of the program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::sync::OnceLock;
+
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use judge::{PolicyInForce, Shipped};
+use model::document::{Document, FileError};
+use model::{Limits, Version, cause};
+
+/// Folder of the tables in an archive.
+const TABLES: &str = "tables/";
+/// The table about the other tables.
+const NEEDS: &str = "needs";
+
+static REPLACED: OnceLock<Shipped> = OnceLock::new();
+
+/// The table `needs`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Needs {
+    /// The oldest program that judges by these rules and tables as they are meant.
+    program: String,
+}
+
+/// The rules and profiles of the archive that was read, if one was.
+pub(crate) fn replaced() -> Option<&'static Shipped> {
+    REPLACED.get()
+}
+
+/// Reads an archive, a gzipped tar of a folder `rules`, whose rules, profiles and tables count until the process ends. `name` is its path,
+/// or its reference in a registry.
+///
+/// # Errors
+/// The archive is damaged, or made for another version of the program. Some tables may be replaced then.
+pub(crate) fn replace_rules(name: &str, archive: &[u8], limits: &Limits) -> Result<(), FileError> {
+    let failed = |why: String| FileError { path: name.into(), why };
+    let files = read_files(archive, limits.text_file).map_err(failed)?;
+    let (tables, rules): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        files.into_iter().partition(|(path, _)| path.starts_with(TABLES));
+    let help = "help: take rules that were made for this version of ncclcheck, or judge by its own, without --rules";
+    let refused = |why: String| failed(format!("{why}\n  {help}"));
+    replace_tables(&tables).map_err(refused)?;
+    let texts = rules.into_iter().map(|(path, text)| (&*path.leak(), &*text.leak()));
+    let shipped = Shipped::of_archive(PolicyInForce::of(name.to_owned(), archive), texts.collect());
+    let shipped = shipped.map_err(|error| refused(error.to_string()))?;
+    REPLACED.set(shipped).map_err(|_| failed("other rules were already read".to_owned()))
+}
+
+/// The YAML files of an archive by their paths below `rules`.
+fn read_files(archive: &[u8], limit: u64) -> Result<BTreeMap<String, String>, String> {
+    let damaged = |error: std::io::Error| format!("not a gzipped tar of a folder 'rules': {}", cause(&error));
+    let mut tar = tar::Archive::new(GzDecoder::new(archive).take(limit));
+    let mut files = BTreeMap::new();
+    for entry in tar.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let path = entry.path().map_err(damaged)?.to_string_lossy().into_owned();
+        let path = path.trim_start_matches("./").trim_start_matches("rules/");
+        if path.ends_with(".yaml") && entry.header().entry_type().is_file() {
+            let mut text = String::new();
+            entry.read_to_string(&mut text).map_err(damaged)?;
+            files.insert(path.to_owned(), text);
+        }
+    }
+    if files.is_empty() { Err("the archive has no rules".to_owned()) } else { Ok(files) }
+}
+
+/// Replaces all tables of the program.
+fn replace_tables(tables: &BTreeMap<String, String>) -> Result<(), String> {
+    let own = env!("CARGO_PKG_VERSION");
+    let path_of = |table: &str| format!("{TABLES}{table}.yaml");
+    let document = |table: &str| {
+        let (name, text) = tables.get_key_value(&path_of(table)).ok_or_else(|| format!("no {}", path_of(table)))?;
+        Ok::<_, String>(Document { name, text })
+    };
+    let needs: Needs = document(NEEDS)?.parse().map_err(|error| error.to_string())?;
+    if Version::parse(&needs.program) > Version::parse(own) {
+        return Err(format!("these rules need ncclcheck {}; this is {own}", needs.program));
+    }
+    let mut known = BTreeSet::from([path_of(NEEDS)]);
+    for table in facts::tables().into_iter().chain([cluster::table(), probe::engine::table_of_messages()]) {
+        table.replace(document(table.name())?).map_err(|error| error.to_string())?;
+        known.insert(path_of(table.name()));
+    }
+    for (table, replace) in nccllog::tables() {
+        replace(document(table)?.text).map_err(|error| format!("{}: {error}", path_of(table)))?;
+        known.insert(path_of(table));
+    }
+    match tables.keys().find(|path| !known.contains(*path)) {
+        Some(path) => Err(format!("ncclcheck {own} does not read {path}")),
+        None => Ok(()),
+    }
+}
