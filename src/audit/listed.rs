@@ -1,4 +1,4 @@
-//! The results of a run in the forms that list images: a page in HTML, and CSV.
+//! The results of a run in the forms that list images: a page in HTML, metrics, and CSV.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,13 +42,44 @@ pub fn page<'r>(
     collection.set_audit(head(&run.plan, sums.counts.pending));
     let hosts = run.plan.rules.hosts.len();
     rows(run, teams, |_, row, result| {
-        if let Some(result) = result {
+        if result.is_some() {
             collection.add_audited(audited(row, result, hosts, &owners), &rule);
         }
         Ok(())
     })?;
     collection.write_page(out)?;
     Ok(sums.counts)
+}
+
+/// Writes metrics of the results so far. An image counts once for each of its names, as for `check`, so that a series stays
+/// where its tag moves; one without a result counts as one that could not be opened.
+///
+/// # Errors
+/// The plan has no valid time, or the store or the output fails.
+pub fn metrics<'r>(
+    run: &AuditRun<'_>,
+    teams: &TeamMap,
+    rule: impl Fn(&str) -> Option<&'r Rule>,
+    out: &mut dyn Write,
+) -> Result<AuditCounts, AuditError> {
+    let AuditPlan { run: name, created, .. } = &run.plan;
+    let planned: jiff::Timestamp = created
+        .parse()
+        .map_err(|error| AuditError::Usage(format!("the plan of run {name} of {}: {error}", run.store)))?;
+    let mut counts = AuditCounts::default();
+    let mut collection = Collection::new(&[Format::Prometheus]);
+    let hosts = run.plan.rules.hosts.len();
+    let no_owners = BTreeMap::new();
+    rows(run, teams, |_, row, result| {
+        counts.add(&row.verdict);
+        for name in &row.names {
+            let row = AuditRow { names: vec![name.clone()], ..row.clone() };
+            collection.add_audited(audited(row, result, hosts, &no_owners), &rule);
+        }
+        Ok(())
+    })?;
+    collection.write_metrics(planned.as_second().try_into().unwrap_or_default(), out)?;
+    Ok(counts)
 }
 
 /// Writes one record for each image.
@@ -130,7 +161,12 @@ fn head(plan: &AuditPlan, pending: usize) -> Vec<String> {
     lines
 }
 
-fn audited(row: AuditRow, result: &ItemResult, hosts: usize, owners: &BTreeMap<String, String>) -> AuditedImage {
+fn audited(
+    row: AuditRow,
+    result: Option<&ItemResult>,
+    hosts: usize,
+    owners: &BTreeMap<String, String>,
+) -> AuditedImage {
     let versions = versions(&row);
     let judged = |verdict| {
         let findings = findings(&row.findings, result, hosts, owners);
@@ -149,7 +185,7 @@ fn audited(row: AuditRow, result: &ItemResult, hosts: usize, owners: &BTreeMap<S
 /// The findings of an image, each once with its hosts.
 fn findings(
     found: &[ItemFinding],
-    result: &ItemResult,
+    result: Option<&ItemResult>,
     hosts: usize,
     owners: &BTreeMap<String, String>,
 ) -> Vec<AuditedFinding> {
@@ -164,7 +200,7 @@ fn findings(
         message: finding.message,
         hosts: if on.len() == hosts { Vec::new() } else { on },
         layer: finding.layer.map(|digest| {
-            let known = result.layers.get(&digest);
+            let known = result.and_then(|result| result.layers.get(&digest));
             AuditedLayer {
                 size: known.map(|known| known.size),
                 step: known.and_then(|known| known.step.clone()),

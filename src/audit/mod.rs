@@ -101,26 +101,33 @@ impl<'s> AuditRun<'s> {
             Some(name) => vec![name.to_owned()],
             None => retried(store, || store.folders())?,
         };
-        let mut newest: Option<AuditPlan> = None;
-        for name in names {
-            let file = format!("{name}/plan.json");
-            let Some(bytes) = retried(store, || store.read(&file, MOST_PLAN))? else { continue };
-            let plan: AuditPlan = serde_json::from_slice(&bytes).map_err(|error| {
-                AuditError::Usage(format!("{file} of {store} is not the plan of an audit: {error}"))
-            })?;
-            if plan.schema != FORM {
-                let why = format!("{file} of {store} is of version {}, this program reads {FORM}", plan.schema);
-                return Err(AuditError::Usage(why));
-            }
-            if newest.as_ref().is_none_or(|newest| (&newest.created, &newest.run) < (&plan.created, &plan.run)) {
-                newest = Some(plan);
-            }
-        }
         let missing = || {
             let what = name.map_or_else(|| "no run".to_owned(), |name| format!("no run '{name}'"));
             AuditError::Usage(format!("{store} has {what}\n  help: ncclcheck audit plan --store {store} IMAGE..."))
         };
+        let newest = plans(store, names)?.pop();
         Ok(Self { store, plan: newest.ok_or_else(missing)? })
+    }
+
+    /// Opens the newest run that was planned before this one and is finished, if the store has one.
+    ///
+    /// # Errors
+    /// A plan is of another version, or the store fails.
+    pub fn before(&self) -> Result<Option<Self>, AuditError> {
+        let names = retried(self.store, || self.store.folders())?;
+        let earlier = plans(self.store, names)?.into_iter().rev().filter(|plan| plan.age() < self.plan.age());
+        for plan in earlier {
+            let run = Self { store: self.store, plan };
+            if run.is_finished()? {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns true if every image has a result.
+    fn is_finished(&self) -> Result<bool, AuditError> {
+        Ok(self.finished()?.len() >= self.plan.chunks.len())
     }
 
     /// The name of an object of this run.
@@ -171,4 +178,22 @@ impl<'s> AuditRun<'s> {
         let listed = retried(self.store, || self.store.list(&self.name("finished")))?;
         Ok(listed.iter().filter_map(|object| object.name.rsplit('/').next()?.parse().ok()).collect())
     }
+}
+
+/// The plans of runs, the newest last. A folder without a plan is skipped.
+fn plans(store: &ObjectFolder, names: Vec<String>) -> Result<Vec<AuditPlan>, AuditError> {
+    let mut plans = Vec::new();
+    for name in names {
+        let file = format!("{name}/plan.json");
+        let Some(bytes) = retried(store, || store.read(&file, MOST_PLAN))? else { continue };
+        let plan: AuditPlan = serde_json::from_slice(&bytes)
+            .map_err(|error| AuditError::Usage(format!("{file} of {store} is not the plan of an audit: {error}")))?;
+        if plan.schema != FORM {
+            let why = format!("{file} of {store} is of version {}, this program reads {FORM}", plan.schema);
+            return Err(AuditError::Usage(why));
+        }
+        plans.push(plan);
+    }
+    plans.sort_by(|a, b| a.age().cmp(&b.age()));
+    Ok(plans)
 }

@@ -40,6 +40,13 @@ pub struct AuditPlan {
     pub unresolved: BTreeMap<String, String>,
 }
 
+impl AuditPlan {
+    /// What orders the runs of a store: the time of the plan, and of one second the name.
+    pub(super) fn age(&self) -> (&str, &str) {
+        (&self.created, &self.run)
+    }
+}
+
 /// Size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditChunk {

@@ -72,6 +72,8 @@ pub enum TrendKind {
 }
 
 impl TrendKind {
+    const ALL: [Self; 5] = [Self::NewlyFailing, Self::Fixed, Self::Changed, Self::New, Self::Gone];
+
     /// The name in documents.
     const fn name(self) -> &'static str {
         match self {
@@ -96,6 +98,20 @@ pub enum TrendCause {
     Either,
     /// The image could not be judged in one of the runs.
     Availability,
+}
+
+impl TrendCause {
+    const ALL: [Self; 4] = [Self::Image, Self::Rules, Self::Either, Self::Availability];
+
+    /// The name in documents.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Rules => "rules",
+            Self::Either => "either",
+            Self::Availability => "availability",
+        }
+    }
 }
 
 /// What a run says about a name.
@@ -180,6 +196,24 @@ impl AuditTrend {
         })
     }
 
+    /// Writes the number of changed names as a metric, by kind and cause.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn write_metrics(&self, out: &mut dyn Write) -> io::Result<()> {
+        let pairs = TrendKind::ALL.into_iter().flat_map(|kind| TrendCause::ALL.map(|cause| (kind, cause)));
+        let series = pairs.map(|(kind, cause)| {
+            let changes = self.changes.iter().filter(|change| (change.kind, change.cause) == (kind, cause));
+            ([("kind", kind.name()), ("cause", cause.name())], changes.count())
+        });
+        report::write_metric(
+            "ncclcheck_audit_changes",
+            "Number of names that changed since the earlier run.",
+            series,
+            out,
+        )
+    }
+
     fn title(&self) -> String {
         format!("since {}: run {}", self.since, self.run)
     }
@@ -212,7 +246,7 @@ fn cells(change: &TrendChange) -> [String; 6] {
     let verdict = |verdict: &Option<String>| verdict.clone().unwrap_or_default();
     [
         change.name.clone(),
-        format!("{:?}", change.cause).to_lowercase(),
+        change.cause.name().to_owned(),
         verdict(&change.before),
         verdict(&change.after),
         change.newly_failing.join(", "),

@@ -180,6 +180,79 @@ fn other_rules_are_refused_and_a_trend_books_them_to_the_rules() {
     }
 }
 
+/// The samples of metrics that are not 0, but for those of each image.
+fn samples(metrics: &str) -> Vec<&str> {
+    let is_sample = |line: &&str| !line.starts_with('#') && !line.ends_with(" 0") && !line.contains("_findings{");
+    metrics.lines().filter(is_sample).collect()
+}
+
+#[test]
+fn a_trend_is_since_the_finished_run_before_and_has_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = layout(folder.path(), 6);
+    let store = planned(folder.path(), &layout, "1", &[]);
+    let trend = |run: &str, more: &[&str]| audit(&[&["trend", "--store", &store, "--run", run], more].concat());
+    let (status, out, err) = trend("1", &["--format", "prometheus"]);
+    assert_eq!((status, &*out), (3, ""), "{err}");
+    assert!(err.contains("nothing is compared: ") && err.contains(" has no finished run before 1"), "{err}");
+    assert_eq!(trend("1", &["--report-only"]).0, 0);
+    assert_eq!(audit(&["run", "--store", &store, "--run", "1"]).0, 0);
+    planned(folder.path(), &layout, "2", &[]);
+
+    // A name that meant an image that passes now means one that fails.
+    let index = layout.join("index.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(&index).unwrap()).unwrap();
+    for key in ["digest", "size"] {
+        document["manifests"][0][key] = document["manifests"][4][key].clone();
+    }
+    std::fs::write(&index, document.to_string()).unwrap();
+    planned(folder.path(), &layout, "3", &[]);
+    assert_eq!(audit(&["run", "--store", &store, "--run", "3"]).0, 0);
+    let (status, out, err) = trend("3", &["--format", "prometheus"]);
+    assert_eq!(status, 1, "{err}");
+    assert_eq!(samples(&out), [r#"ncclcheck_audit_changes{kind="newly-failing",cause="image"} 1"#], "{out}");
+    assert!(out.contains(r#"ncclcheck_audit_changes{kind="fixed",cause="rules"} 0"#), "{out}");
+    let (status, out, err) = trend("3", &["--report-only"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.starts_with("since 1: run 3\n"), "{out}");
+
+    // Each name has a series, and an image without a result is no pass.
+    let metrics = |run: &str| audit(&["merge", "--store", &store, "--run", run, "--format", "prometheus"]);
+    let (status, out, err) = metrics("3");
+    assert_eq!(status, 1, "{err}");
+    for name in ["team-0/app-0", "team-4/app-4"] {
+        let series = format!(
+            r#"ncclcheck_image_verdict{{repository="registry.example/{name}",tag="1",platform="linux/amd64",verdict="fail"}} 1"#
+        );
+        assert!(samples(&out).contains(&&*series), "{out}");
+    }
+    let plan: Value = serde_json::from_slice(&std::fs::read(folder.path().join("store/3/plan.json")).unwrap()).unwrap();
+    let planned: jiff::Timestamp = plan["created"].as_str().unwrap().parse().unwrap();
+    let time = format!("ncclcheck_last_run_timestamp_seconds {}", planned.as_second());
+    assert!(samples(&out).contains(&&*time), "{out}");
+    let (status, out, _) = metrics("2");
+    assert_eq!(status, 3);
+    assert!(samples(&out).contains(&r#"ncclcheck_images{verdict="error"} 6"#), "{out}");
+    assert_eq!(audit(&["merge", "--store", &store, "--run", "3", "--report-only"]).0, 0);
+}
+
+#[test]
+fn a_name_that_cannot_be_resolved_does_not_stop_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store").to_str().unwrap().to_owned();
+    let image = format!("oci-archive:{}", world("good").display());
+    let plan = |run: &str, more: &[&str]| {
+        let (status, _, err) = audit(
+            &[&["plan", "--no-config", "--store", &store, "--run", run, &image, "oci-archive:/nowhere.tar"], more]
+                .concat(),
+        );
+        assert!(err.contains("not resolved: oci-archive:/nowhere.tar: "), "{err}");
+        status
+    };
+    assert_eq!([plan("a", &[]), plan("b", &["--report-only"])], [3, 0]);
+    assert!(merged(&store, "b").1["unresolved"].get("oci-archive:/nowhere.tar").is_some());
+}
+
 #[test]
 fn plans_are_immutable_and_stores_are_checked() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use super::counts::OutcomeCounts;
 use super::entry::{LONGEST, RuleTexts};
 use super::html;
 use super::plain_text::short;
+use super::prometheus;
 use super::survey::{JudgedRow, RowState, SurveyFinding, SurveyRow};
 use judge::Verdict;
 use judge::rules::Rule;
@@ -128,6 +129,14 @@ impl Collection {
     /// The output fails.
     pub fn write_page(&self, out: &mut dyn Write) -> io::Result<()> {
         html::write_many(&self.survey, out)
+    }
+
+    /// Writes metrics of the images of an audit that was planned at this time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn write_metrics(&self, planned: u64, out: &mut dyn Write) -> io::Result<()> {
+        prometheus::write_audit(&self.survey, planned, out)
     }
 
     /// Notes the layer that a finding of the next image comes from.

@@ -62,6 +62,7 @@ pub use network::{
     TogetherBusbw, rate,
 };
 pub use offer::{Offer, OfferState};
+pub use prometheus::write_metric;
 pub use run::{ReportRun, Unopened};
 
 /// The content of a report on one image.

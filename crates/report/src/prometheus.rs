@@ -20,6 +20,30 @@ pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> 
     out.write_all(text(&collection.survey, now.as_secs()).as_bytes())
 }
 
+/// Metrics of an audit that was planned at this time, in seconds since 1970.
+pub(super) fn write_audit(survey: &Survey, planned: u64, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(text(survey, planned).as_bytes())
+}
+
+/// Writes a metric of whole numbers: a series for each set of labels, which are pairs of a name and a value.
+///
+/// # Errors
+/// The output fails.
+pub fn write_metric<'l, const N: usize>(
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = ([(&'l str, &'l str); N], usize)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut text = String::new();
+    head(name, help, &mut text);
+    for (labels, value) in series {
+        let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+        let _ = writeln!(text, "{name}{{{}}} {value}", labels.join(","));
+    }
+    out.write_all(text.as_bytes())
+}
+
 /// Metrics of the nodes of a job.
 pub(super) fn write_cluster(report: &ClusterReport, out: &mut dyn Write) -> io::Result<()> {
     let mut text = String::new();
@@ -51,7 +75,11 @@ fn text(survey: &Survey, now: u64) -> String {
     verdicts(survey, &mut text);
     images(survey, &mut text);
     findings(survey, &mut text);
-    head("ncclcheck_last_run_timestamp_seconds", "Time when the last run ended.", &mut text);
+    head(
+        "ncclcheck_last_run_timestamp_seconds",
+        "Time when the last run ended, or the last audit was planned.",
+        &mut text,
+    );
     let _ = writeln!(text, "ncclcheck_last_run_timestamp_seconds {now}");
     head("ncclcheck_build_info", "The version of ncclcheck.", &mut text);
     let _ = writeln!(text, "ncclcheck_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));

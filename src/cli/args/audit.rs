@@ -41,9 +41,9 @@ pub(in crate::cli) enum AuditCommand {
     Trend {
         #[command(flatten)]
         store: StoreArgs,
-        /// The earlier run
+        /// The earlier run [default: the newest finished one before]
         #[arg(long, value_name = "RUN", help_heading = "Audit")]
-        since: String,
+        since: Option<String>,
         #[command(flatten)]
         view: AuditViewArgs,
     },
@@ -116,6 +116,9 @@ pub(in crate::cli) struct AuditPlanArgs {
     /// Judge for a described host, KEY=VALUE,... as `check` takes it (repeatable)
     #[arg(long, value_name = "HOST", help_heading = "Audit")]
     pub(in crate::cli) host: Vec<String>,
+    /// End with 0 also if some names cannot be resolved; the plan keeps them
+    #[arg(long, help_heading = "Audit")]
+    pub(in crate::cli) report_only: bool,
     #[command(flatten)]
     pub(in crate::cli) fail_on: FailOnArg,
     #[command(flatten)]
@@ -168,9 +171,10 @@ Examples:
   ncclcheck audit merge --store /shared/audit --owners owners.yaml --format json -o audit.json";
 
 const TREND_EXAMPLES: &str = "\
-Exit status: 0 not worse, 1 an image newly fails, 2 error
+Exit status: 0 not worse, 1 an image newly fails, 2 error, 3 no finished run before
 
 Examples:
+  ncclcheck audit trend --store /shared/audit
   ncclcheck audit trend --store /shared/audit --since 20261101T020000Z";
 
 #[derive(Debug, Subcommand)]
@@ -237,6 +241,9 @@ pub(in crate::cli) struct AuditViewArgs {
     /// Teams by names of images: a YAML list of {images: PATTERN, team: NAME}
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) owners: Option<PathBuf>,
+    /// End with 0 whatever the verdicts; an error still ends with 2
+    #[arg(long, help_heading = "Output")]
+    pub(in crate::cli) report_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -246,6 +253,7 @@ pub(in crate::cli) enum AuditFormat {
     Markdown,
     Html,
     Csv,
+    Prometheus,
 }
 
 /// Parses `--shard`.

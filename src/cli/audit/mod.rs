@@ -20,7 +20,7 @@ pub(super) fn run(command: AuditCommand, environment: &Environment) -> Result<Ex
         AuditCommand::Run(asked) => work::work(*asked, environment),
         AuditCommand::Status { store, format } => show::status(&store, format, environment),
         AuditCommand::Merge { store, view } => show::merge(&store, &view, environment),
-        AuditCommand::Trend { store, since, view } => show::trend(&store, &since, &view, environment),
+        AuditCommand::Trend { store, since, view } => show::trend(&store, since.as_deref(), &view, environment),
         AuditCommand::Manifest(asked) => manifest::print(&asked),
     }
 }

@@ -1,4 +1,4 @@
-//! `ncclcheck audit status` and `merge`.
+//! `ncclcheck audit status`, `merge` and `trend`.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::audit::trend::AuditTrend;
 use crate::audit::{AuditCounts, AuditError, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
 use crate::cli::args::audit::{AuditFormat, AuditViewArgs, StoreArgs};
-use crate::cli::{CliError, ExitStatus, output, output_file};
+use crate::cli::{CliError, ExitStatus, output, output_file, say};
 use crate::shipped::shipped;
 use judge::rules::RuleSet;
 use model::document::{Document, read_text};
@@ -46,24 +46,33 @@ pub(super) fn merge(
             AuditFormat::Json => merged(&run, &teams, out)?,
             AuditFormat::Html => listed::page(&run, &teams, |id| rules.get(id), out)?,
             AuditFormat::Csv => listed::csv(&run, &teams, out)?,
+            AuditFormat::Prometheus => listed::metrics(&run, &teams, |id| rules.get(id), out)?,
             form => summarize(&run, &teams, form == AuditFormat::Markdown, out)?,
         };
         Ok(())
     })?;
-    Ok(exit(counts))
+    Ok(view.status(exit(counts)))
 }
 
 /// Compares two runs.
 pub(super) fn trend(
     asked: &StoreArgs,
-    since: &str,
+    since: Option<&str>,
     view: &AuditViewArgs,
     environment: &Environment,
 ) -> Result<ExitStatus, CliError> {
     let store = super::store(asked, environment)?;
-    let before = AuditRun::open(&store, Some(since))?;
     let after = super::open(&store, asked)?;
-    if before.plan.run == after.plan.run {
+    let earlier = match since {
+        Some(name) => Some(AuditRun::open(&store, Some(name))?),
+        None => after.before()?,
+    };
+    let Some(before) = earlier else {
+        say(&format!("nothing is compared: {store} has no finished run before {}", after.plan.run));
+        return Ok(view.status(ExitStatus::Incomplete));
+    };
+    let since = &before.plan.run;
+    if *since == after.plan.run {
         let why = format!("--since {since} is the run itself: it has nothing to compare");
         return Err(CliError::Usage(why));
     }
@@ -79,11 +88,19 @@ pub(super) fn trend(
             }
             AuditFormat::Html => trend.write_page(out)?,
             AuditFormat::Csv => trend.write_csv(out)?,
+            AuditFormat::Prometheus => trend.write_metrics(out)?,
             form => trend.write(form == AuditFormat::Markdown, out)?,
         }
         Ok(())
     })?;
-    Ok(if is_worse { ExitStatus::Fail } else { ExitStatus::Pass })
+    Ok(view.status(if is_worse { ExitStatus::Fail } else { ExitStatus::Pass }))
+}
+
+impl AuditViewArgs {
+    /// The exit status of results that this one describes.
+    fn status(&self, of_results: ExitStatus) -> ExitStatus {
+        if self.report_only { ExitStatus::Pass } else { of_results }
+    }
 }
 
 /// The exit status of `check` for many images. An image without a verdict is not an error of this command.
