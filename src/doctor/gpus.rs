@@ -1,12 +1,13 @@
 //! NVIDIA's driver, the GPUs, and what passes them to containers.
 
-use super::Offer;
+use super::{Offer, is_in_path};
 use facts::machine::Record;
-use model::Fact;
+use facts::machine::cdi::Specification;
+use model::{Environment, Fact, shell_word};
 
 const AREA: &str = "gpus";
 
-pub(super) fn offers(record: &Record) -> Vec<Offer> {
+pub(super) fn offers(record: &Record, environment: &Environment) -> Vec<Offer> {
     let has_driver = record.driver.version.value().is_some();
     let mut offers = vec![driver(record)];
     if has_driver {
@@ -14,6 +15,7 @@ pub(super) fn offers(record: &Record) -> Vec<Offer> {
     }
     offers.push(toolkit(record, has_driver));
     offers.extend(specifications(record));
+    offers.extend(has_driver.then(|| missing_specification(record, environment)).flatten());
     offers
 }
 
@@ -95,29 +97,56 @@ fn toolkit(record: &Record, has_driver: bool) -> Offer {
 /// Returns true if a CDI specification passes GPUs to containers.
 fn has_specification(record: &Record) -> bool {
     let mut specifications = record.cdi.specifications.value().into_iter().flatten();
-    specifications.any(|one| one.kind.value().is_some_and(|kind| kind == "nvidia.com/gpu") && one.missing.is_empty())
+    specifications.any(|one| is_of_gpus(one) && one.fault(&record.driver.version).is_none())
 }
 
-/// A CDI specification that names files that are gone comes from an earlier driver.
+fn is_of_gpus(specification: &Specification) -> bool {
+    specification.kind.value().is_some_and(|kind| kind == "nvidia.com/gpu")
+}
+
+/// The toolkit without a CDI specification, which it writes on demand. Docker passes GPUs by a runtime, too; Podman does not.
+fn missing_specification(record: &Record, environment: &Environment) -> Option<Offer> {
+    const NAME: &str = "CDI specification";
+    const FIX: &str = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml";
+    let has_toolkit = record.containers.nvidia_runtime.value() == Some(&true);
+    let specifications = match &record.cdi.specifications {
+        Fact::Unknown(gap) => return has_toolkit.then(|| Offer::unknown(AREA, NAME, gap.to_string())),
+        found => found.value().into_iter().flatten(),
+    };
+    if !has_toolkit || specifications.into_iter().any(|one| is_of_gpus(one) || matches!(one.kind, Fact::Unknown(_))) {
+        return None;
+    }
+    let none = "there is none for GPUs in /etc/cdi or /run/cdi";
+    let has_runtime =
+        record.containers.docker.value().is_some_and(|docker| docker.runtimes.contains(&"nvidia".to_owned()));
+    Some(if is_in_path("podman", environment) {
+        Offer::broken(AREA, NAME, format!("{none}: containers of Podman get no GPUs"), FIX)
+    } else if has_runtime {
+        Offer::absent(AREA, NAME, format!("{none}: Docker passes GPUs by its nvidia runtime"))
+    } else if is_in_path("docker", environment) {
+        let about =
+            format!("{none}, and no nvidia runtime in /etc/docker/daemon.json: Docker passes GPUs by --gpus alone");
+        Offer::broken(AREA, NAME, about, FIX)
+    } else {
+        Offer::absent(AREA, NAME, format!("{none}, and neither docker nor podman is installed"))
+    })
+}
+
+/// CDI specifications, of which those of an earlier driver do not work.
 fn specifications(record: &Record) -> Vec<Offer> {
     let specifications = record.cdi.specifications.value().into_iter().flatten();
-    let offer = |specification: &facts::machine::cdi::Specification| {
+    let offer = |specification: &Specification| {
         let name = format!("CDI {}", specification.file);
-        match (&specification.kind, specification.missing.first()) {
-            (Fact::Unknown(gap), _) => Offer::broken(
-                AREA,
-                name,
-                gap.to_string(),
-                format!("remove {} or generate it again", specification.file),
-            ),
-            (_, Some(missing)) => Offer::broken(
-                AREA,
-                name,
-                format!("it names {missing}, which does not exist"),
-                format!("sudo nvidia-ctk cdi generate --output={}", specification.file),
-            ),
-            (kind, None) => {
-                let kind = kind.value().map_or("no kind", |kind| kind);
+        match (specification.fault(&record.driver.version), specification.kind.value()) {
+            (Some(fault), None) => {
+                Offer::broken(AREA, name, fault, format!("remove {} or generate it again", specification.file))
+            }
+            (Some(fault), Some(_)) => {
+                let help = format!("sudo nvidia-ctk cdi generate --output={}", shell_word(&specification.file));
+                Offer::broken(AREA, name, fault, help)
+            }
+            (None, kind) => {
+                let kind = kind.map_or("no kind", |kind| kind);
                 Offer::works(AREA, name, format!("{kind}: {}", specification.devices.join(", ")))
             }
         }

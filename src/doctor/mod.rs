@@ -36,9 +36,9 @@ impl OwnFolders {
 /// Examines a machine: its record, and what the options reach from here.
 pub fn examine(record: &Record, options: &AccessOptions, folders: &OwnFolders) -> Vec<Offer> {
     let areas = [
-        engines::offers(options),
+        engines::offers(record, options),
         registries::offers(options),
-        gpus::offers(record),
+        gpus::offers(record, &options.environment),
         rdma::offers(record),
         system::offers(record),
         cache::offers(folders),
@@ -47,8 +47,12 @@ pub fn examine(record: &Record, options: &AccessOptions, folders: &OwnFolders) -
 }
 
 fn is_in_path(program: &str, environment: &Environment) -> bool {
+    program_in_path(program, environment).is_some()
+}
+
+fn program_in_path(program: &str, environment: &Environment) -> Option<PathBuf> {
     let folders = environment.get("PATH").unwrap_or_default().split(':');
-    folders.into_iter().any(|folder| Path::new(folder).join(program).is_file())
+    folders.map(|folder| Path::new(folder).join(program)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

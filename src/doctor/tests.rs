@@ -66,6 +66,69 @@ fn a_driver_without_device_nodes_or_toolkit_is_broken() {
     assert!(found.iter().all(|(_, state, _)| *state == OfferState::Absent), "{found:?}");
 }
 
+/// A machine with NVIDIA's driver and container toolkit.
+const TOOLKIT: [(&str, &str); 2] =
+    [("sys/module/nvidia/version", "580.95.05\n"), ("etc/nvidia-container-runtime/config.toml", "")];
+
+#[test]
+fn a_toolkit_without_specification_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = [("PATH", folder.path().to_str().unwrap())];
+    let state = |files: &[(&str, &str)]| {
+        let found = examined(&[&TOOLKIT, files].concat(), &path, "gpus");
+        found.into_iter().find(|(name, ..)| name == "CDI specification").map(|(_, state, help)| (state, help.is_some()))
+    };
+    let runtime = ("etc/docker/daemon.json", r#"{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}"#);
+    let specification = ("etc/cdi/nvidia.yaml", "kind: nvidia.com/gpu\ndevices: [{name: all, containerEdits: {}}]\n");
+    assert_eq!(state(&[]), Some((OfferState::Absent, false)));
+    std::fs::write(folder.path().join("docker"), "").unwrap();
+    assert_eq!(state(&[]), Some((OfferState::Broken, true)));
+    assert_eq!(state(&[("etc/cdi/nic.yaml", "kind: vendor.com/nic\n")]), Some((OfferState::Broken, true)));
+    assert_eq!(state(&[runtime]), Some((OfferState::Absent, false)));
+    std::fs::write(folder.path().join("podman"), "").unwrap();
+    assert_eq!(state(&[runtime]), Some((OfferState::Broken, true)));
+    assert_eq!(state(&[runtime, specification]), None);
+    assert!(examined(&TOOLKIT[1..], &path, "gpus").iter().all(|(name, ..)| name != "CDI specification"));
+}
+
+#[test]
+fn a_specification_of_another_driver_is_stale() {
+    let library = ("usr/lib/libcuda.so.550.54.15", "");
+    let specification = "kind: nvidia.com/gpu\ncontainerEdits: {mounts: [{hostPath: /usr/lib/libcuda.so.550.54.15}]}\n";
+    let found = |version: &str| {
+        let files = [("sys/module/nvidia/version", version), library, ("etc/cdi/nvidia.yaml", specification)];
+        examined(&files, &[], "gpus").into_iter().find(|(name, ..)| name == "CDI /etc/cdi/nvidia.yaml").unwrap()
+    };
+    assert_eq!(found("550.54.15\n").1, OfferState::Works);
+    let (_, state, help) = found("580.95.05\n");
+    assert_eq!(state, OfferState::Broken);
+    assert_eq!(help.unwrap(), "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
+}
+
+#[test]
+fn rootless_podman_needs_subordinate_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("podman"), "").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let user = ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n");
+    let accounts = ("etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n");
+    let state = |path: &str, files: &[(&str, &str)]| {
+        let found = examined(files, &[("PATH", path)], "engines");
+        found.into_iter().find(|(name, ..)| name == "rootless Podman").map(|(_, state, _)| state)
+    };
+    let users = ("etc/subuid", "bob:100000:65536\nann:165536:65536\n");
+    let groups = ("etc/subgid", "1000:165536:65536\n");
+    assert_eq!(state(path, &[user, accounts]), Some(OfferState::Broken));
+    assert_eq!(state(path, &[user, accounts, users]), Some(OfferState::Broken));
+    assert_eq!(state(path, &[user, accounts, users, ("etc/subgid", "bob:1:2\n")]), Some(OfferState::Broken));
+    assert_eq!(state(path, &[user, accounts, users, groups]), Some(OfferState::Works));
+    // A user whom no file names, and IDs that a service has.
+    assert_eq!(state(path, &[user, users, groups]), Some(OfferState::Unknown));
+    assert_eq!(state(path, &[user, accounts, ("etc/nsswitch.conf", "subid: sss\n")]), Some(OfferState::Unknown));
+    assert_eq!(state(path, &[("proc/self/status", "Uid:\t0\t0\t0\t0\n"), accounts]), None);
+    assert_eq!(state("/nonexistent", &[user, accounts]), None);
+}
+
 #[test]
 fn controllers_of_rootless_engines_are_named() {
     let machine = ("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids\n");

@@ -170,13 +170,7 @@ fn bare_nodes(record: &Record) -> Fact<Vec<String>> {
 fn cdi_faults(record: &Record) -> Fact<Vec<String>> {
     record.cdi.specifications.as_ref().map(|specifications| {
         let fault = |specification: &crate::machine::cdi::Specification| {
-            let what = match (&specification.kind, specification.missing.as_slice()) {
-                (Fact::Unknown(gap), _) => gap.why.clone(),
-                (_, []) => return None,
-                (_, [first]) => format!("{first} is missing"),
-                (_, [first, rest @ ..]) => format!("{first} and {} more are missing", rest.len()),
-            };
-            Some(format!("{}: {what}", specification.file))
+            Some(format!("{}: {}", specification.file, specification.fault(&record.driver.version)?))
         };
         specifications.iter().filter_map(fault).collect()
     })

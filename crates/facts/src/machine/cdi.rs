@@ -10,6 +10,8 @@ use model::document::{Document, YamlNode};
 
 /// Folders of specifications; /var/run is another name of /run.
 const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
+/// The driver's library, whose name ends with the driver's version.
+const LIBCUDA: &str = "libcuda.so.";
 
 /// CDI specifications of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,26 @@ pub struct Specification {
     pub devices: Vec<String>,
     /// Host files and device nodes that it names and that do not exist.
     pub missing: Vec<String>,
+    /// Version of the driver whose `libcuda.so.VERSION` it mounts; absent where it mounts none.
+    pub driver: Fact<String>,
+}
+
+impl Specification {
+    /// What makes it useless beside this driver, if anything does: engines cannot read it, or it comes from another driver.
+    pub fn fault(&self, driver: &Fact<String>) -> Option<String> {
+        match (&self.kind, self.driver.value(), driver.value()) {
+            (Fact::Unknown(gap), ..) => return Some(gap.why.clone()),
+            (_, Some(named), Some(loaded)) if named != loaded => {
+                return Some(format!("it names {LIBCUDA}{named}, and the driver is {loaded}"));
+            }
+            _ => {}
+        }
+        match self.missing.as_slice() {
+            [] => None,
+            [first] => Some(format!("{first} is missing")),
+            [first, rest @ ..] => Some(format!("{first} and {} more are missing", rest.len())),
+        }
+    }
 }
 
 impl Cdi {
@@ -62,7 +84,7 @@ fn specification(file: String, tree: &HostTree) -> Specification {
         let kind = document.text("kind").map(ToOwned::to_owned);
         kind.map_or_else(|| Fact::unknown("the specification has no `kind`"), Fact::known)
     });
-    let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
+    let mut specification = Specification { file, kind, ..Specification::default() };
     let Fact::Seen { value: document, .. } = document else { return specification };
     let mut edits = vec![document.get("containerEdits")];
     for device in list(&document, "devices") {
@@ -70,6 +92,9 @@ fn specification(file: String, tree: &HostTree) -> Specification {
         edits.push(device.get("containerEdits"));
     }
     for path in edits.into_iter().flatten().flat_map(host_paths) {
+        if let Some(version) = driver_version(path) {
+            specification.driver = Fact::known(version.to_owned());
+        }
         if tree.has(path) == Fact::known(false) && !specification.missing.iter().any(|known| known == path) {
             specification.missing.push(path.to_owned());
         }
@@ -82,6 +107,13 @@ fn specification(file: String, tree: &HostTree) -> Specification {
 fn host_paths(edits: &YamlNode) -> impl Iterator<Item = &str> {
     let mounts = list(edits, "mounts").filter_map(|mount| mount.text("hostPath"));
     mounts.chain(list(edits, "deviceNodes").filter_map(|node| node.text("hostPath").or_else(|| node.text("path"))))
+}
+
+/// The version of the driver in the name of its `libcuda`. The names `libcuda.so.1` and, on Jetson and WSL, `libcuda.so.1.1` have none.
+fn driver_version(path: &str) -> Option<&str> {
+    let version = path.rsplit_once('/')?.1.strip_prefix(LIBCUDA)?;
+    let major = version.split('.').next()?;
+    (major.len() >= 3 && major.bytes().all(|byte| byte.is_ascii_digit())).then_some(version)
 }
 
 fn list<'n>(value: &'n YamlNode, name: &str) -> impl Iterator<Item = &'n YamlNode> {

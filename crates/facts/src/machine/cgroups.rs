@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use model::Fact;
 
 use super::HostTree;
+use super::subordinate::unprivileged_user;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
@@ -32,16 +33,9 @@ impl ControlGroups {
                 if found.iter().any(|name| name == "memory") { Fact::known(1) } else { Fact::Absent }
             }),
         };
-        let delegated = tree.text("/proc/self/status").and_then(|text, _| match user(&text) {
-            None => Fact::unknown("/proc/self/status has no user ID"),
-            Some(0) => Fact::Absent,
-            Some(id) => names(&format!("{ROOT}/user.slice/user-{id}.slice/user@{id}.service/cgroup.controllers")),
+        let delegated = unprivileged_user(tree).and_then(|id, _| {
+            names(&format!("{ROOT}/user.slice/user-{id}.slice/user@{id}.service/cgroup.controllers"))
         });
         Self { version, controllers, delegated }
     }
-}
-
-/// The effective user ID: the second number of the line `Uid:` (proc_pid_status(5)).
-fn user(status: &str) -> Option<u32> {
-    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }

@@ -9,6 +9,7 @@ use model::Fact;
 
 use super::limits::{Limit, ResourceLimits};
 use super::processes::Processes;
+use super::subordinate::files_without_user;
 use super::HostTree;
 
 const CONFIG: &str = "/etc/docker/daemon.json";
@@ -30,6 +31,8 @@ pub struct Containers {
     pub docker: Fact<Docker>,
     /// True if NVIDIA's container toolkit is installed.
     pub nvidia_runtime: Fact<bool>,
+    /// The files among /etc/subuid and /etc/subgid that give this user no IDs, which rootless engines need; absent for root.
+    pub without_subordinate_ids: Fact<Vec<String>>,
     /// Resource limits of the running engines: the default of their containers.
     pub engines: BTreeMap<String, ResourceLimits>,
 }
@@ -59,6 +62,7 @@ impl Containers {
         Self {
             docker,
             nvidia_runtime: toolkit(tree),
+            without_subordinate_ids: files_without_user(tree),
             engines: running.map(|(name, id)| (name.to_owned(), ResourceLimits::of(tree, &id.to_string()))).collect(),
         }
     }

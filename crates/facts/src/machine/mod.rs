@@ -11,6 +11,7 @@ pub(crate) mod models;
 mod parse;
 mod pci_config;
 mod processes;
+mod subordinate;
 mod tree;
 
 use serde::{Deserialize, Serialize};

@@ -85,6 +85,26 @@ fn misconfigured_machine() {
     assert!(matches!(broken.kind, Fact::Unknown(_)), "{broken:?}");
     assert_eq!((&*known(&nvidia.kind), &*nvidia.devices.join(" ")), ("nvidia.com/gpu", "0 all"));
     assert_eq!(nvidia.missing, ["/usr/lib64/libcuda.so.550.54.15"]);
+    assert_eq!(
+        nvidia.fault(&record.driver.version).unwrap(),
+        "it names libcuda.so.550.54.15, and the driver is 560.35.05"
+    );
+    assert_eq!(nvidia.fault(&Fact::Absent).unwrap(), "/usr/lib64/libcuda.so.550.54.15 is missing");
+}
+
+#[test]
+fn libraries_without_the_version_of_the_driver_in_their_names() {
+    for (path, version) in
+        [("/usr/lib/libcuda.so.580.95.05", Some("580.95.05")), ("/a/libcuda.so.1", None), ("/a/libcuda.so.1.1", None)]
+    {
+        let machine = tempfile::tempdir().unwrap();
+        let folder = machine.path().join("etc/cdi");
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!("kind: nvidia.com/gpu\ncontainerEdits: {{mounts: [{{hostPath: {path}}}]}}\n");
+        std::fs::write(folder.join("nvidia.yaml"), text).unwrap();
+        let specifications = known(&cdi::Cdi::collect(&HostTree::new(machine.path())).specifications);
+        assert_eq!(specifications[0].driver.value().map(String::as_str), version);
+    }
 }
 
 #[test]
