@@ -13,8 +13,10 @@ WORKFLOW = re.compile(r"^```yaml workflow=(\S+)\n(.*?)^```$", re.M | re.S)
 
 
 def workflows_of_the_book():
-    """The workflows in docs/ci.md, by name."""
-    return {name: yaml.safe_load(text) for name, text in WORKFLOW.findall((ROOT / "docs/ci.md").read_text())}
+    """The workflows in docs/ci-github.md and in the files beside it, by name."""
+    texts = dict(WORKFLOW.findall((ROOT / "docs/ci-github.md").read_text()))
+    texts |= {path.stem: path.read_text() for path in (ROOT / "docs/ci-github").glob("*.yml")}
+    return {name: yaml.safe_load(text) for name, text in texts.items()}
 
 
 @dataclasses.dataclass

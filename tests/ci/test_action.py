@@ -139,7 +139,7 @@ class Action(unittest.TestCase):
 
 
 class Comment(unittest.TestCase):
-    """The step of docs/ci.md that comments, with a stand-in for gh that keeps the comments of a pull request."""
+    """The step of docs/ci-github/pull-request.yml that comments, with a stand-in for gh that keeps the comments of a pull request."""
     GH = """#!/usr/bin/env python3
 import json, pathlib, subprocess, sys
 store, words = pathlib.Path("comments.json"), sys.argv[1:]
@@ -175,7 +175,7 @@ store.write_text(json.dumps(comments))
 
 
 class Safety(unittest.TestCase):
-    """What zizmor asks of workflows, for those of this repository, the action and the workflows in docs/ci.md."""
+    """What zizmor asks of workflows, for those of this repository, the action and the workflows in the book."""
 
     def test_steps(self):
         files = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")} | workflows_of_the_book()
@@ -194,7 +194,7 @@ class Safety(unittest.TestCase):
                 self.assertIs(step["with"]["persist-credentials"], False, f"{name}: the token stays in the checkout")
 
     def test_one_commit_of_each_action(self):
-        texts = [(ROOT / name).read_text() for name in ("action.yml", "docs/ci.md")] + [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
+        texts = [path.read_text() for path in [ROOT / "action.yml", ROOT / "docs/ci-github.md", *(ROOT / "docs/ci-github").glob("*.yml"), *(ROOT / ".github/workflows").glob("*.yml")]]
         pins = re.findall(r"uses: (\S+)@([0-9a-f]{40})(?: # (v\d+\.\d+\.\d+))?$", "\n".join(texts), re.M)
         self.assertGreater(len(pins), 5)
         self.assertEqual([pin for pin in pins if not pin[2]], [], "the release is a comment behind the commit")
