@@ -12,21 +12,26 @@ use sha2::{Digest as _, Sha256};
 /// Built-in rules, profiles and tables.
 const RULES: &str = "rules";
 
-/// Pages about topics, which `explain` prints.
-const TOPICS: &str = "docs/topics";
+/// The book, of which `explain` prints some pages.
+const BOOK: &str = "docs";
+
+/// The pages of the book that `explain` prints: those about topics, and how to use the program beside others.
+const PAGES: [&str; 4] = ["compose.md", "kubernetes.md", "slurm.md", "topics"];
 
 /// The folder of tables, which other crates contain.
 const TABLES: &str = "tables";
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={RULES}");
-    println!("cargo::rerun-if-changed={TOPICS}");
+    for page in PAGES {
+        println!("cargo::rerun-if-changed={BOOK}/{page}");
+    }
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     let whole = |_: &Path, text: &str| Ok(text.to_owned());
-    fs::write(output.join("rules"), packed(Path::new(RULES), "yaml", whole)?)?;
-    fs::write(output.join("rules.json"), packed(Path::new(RULES), "yaml", json)?)?;
-    fs::write(output.join("topics"), packed(Path::new(TOPICS), "md", whole)?)
+    fs::write(output.join("rules"), packed(Path::new(RULES), &[""], "yaml", whole)?)?;
+    fs::write(output.join("rules.json"), packed(Path::new(RULES), &[""], "yaml", json)?)?;
+    fs::write(output.join("topics"), packed(Path::new(BOOK), &PAGES, "md", whole)?)
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
@@ -45,12 +50,19 @@ pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
 }
 
-/// The files below a folder with this ending of their names, without tables, as raw DEFLATE data: for each its path in the folder
-/// and its text in some form, each of them followed by a NUL.
+/// The files at or below these paths of a folder with this ending of their names, without tables, as raw DEFLATE data: for each its
+/// path in the folder and its text in some form, each of them followed by a NUL.
 #[expect(clippy::disallowed_methods, reason = "files of this repository")]
-fn packed(folder: &Path, ending: &str, form: impl Fn(&Path, &str) -> io::Result<String>) -> io::Result<Vec<u8>> {
+fn packed(
+    folder: &Path,
+    paths: &[&str],
+    ending: &str,
+    form: impl Fn(&Path, &str) -> io::Result<String>,
+) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
-    gather(folder, ending, &mut files)?;
+    for path in paths {
+        gather(&folder.join(path), ending, &mut files)?;
+    }
     files.retain(|path| !path.starts_with(folder.join(TABLES)));
     files.sort();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());

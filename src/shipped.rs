@@ -1,4 +1,5 @@
-//! The rules and profiles of the folder `rules`, and the pages of `docs/topics`, which `rules/build.rs` compresses into the program.
+//! The rules and profiles of the folder `rules`, and the pages of the book that `explain` prints, which `rules/build.rs`
+//! compresses into the program.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -20,7 +21,7 @@ pub fn shipped() -> &'static Shipped {
 static TOPICS: LazyLock<Vec<ShippedFile>> =
     LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/topics"))));
 
-/// The pages about topics: each with the name of its file, in Markdown.
+/// The pages about topics, and those on how to use the program beside others: each with its path in `docs`, in Markdown.
 pub(crate) fn topics() -> &'static [ShippedFile] {
     &TOPICS
 }
