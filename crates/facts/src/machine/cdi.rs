@@ -84,7 +84,7 @@ fn specification(file: String, tree: &HostTree) -> Specification {
         let kind = document.text("kind").map(ToOwned::to_owned);
         kind.map_or_else(|| Fact::unknown("the specification has no `kind`"), Fact::known)
     });
-    let mut specification = Specification { file, kind, ..Specification::default() };
+    let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new(), driver: Fact::Absent };
     let Fact::Seen { value: document, .. } = document else { return specification };
     let mut edits = vec![document.get("containerEdits")];
     for device in list(&document, "devices") {

@@ -103,7 +103,7 @@ fn libraries_without_the_version_of_the_driver_in_their_names() {
         let text = format!("kind: nvidia.com/gpu\ncontainerEdits: {{mounts: [{{hostPath: {path}}}]}}\n");
         std::fs::write(folder.join("nvidia.yaml"), text).unwrap();
         let specifications = known(&cdi::Cdi::collect(&HostTree::new(machine.path())).specifications);
-        assert_eq!(specifications[0].driver.value().map(String::as_str), version);
+        assert_eq!(specifications[0].driver, version.map(ToOwned::to_owned).into());
     }
 }
 
