@@ -198,9 +198,9 @@ fn a_record_in_several_formats() {
 #[test]
 fn an_invalid_record_is_a_usage_error() {
     for (content, why) in [
-        ("# ncclcheck-host/1\n{}", "missing field `schema`"),
-        ("schema: ncclcheck-host/9", "unknown variant `ncclcheck-host/9`"),
-        ("schema: ncclcheck-host/1\ngpu: {}", "unknown field `gpu`"),
+        ("# ncclcheck-host/1\n{}", "the key 'schema' is missing"),
+        ("schema: ncclcheck-host/9", "unknown value 'ncclcheck-host/9'"),
+        ("schema: ncclcheck-host/1\ngpu: {}", "unknown key 'gpu'"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("record").display().to_string();

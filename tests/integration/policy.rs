@@ -91,7 +91,7 @@ fn a_policy_is_searched_upward_within_the_repository() {
     fs::write(deep.join("ncclcheck.yaml"), "requires: []\n").unwrap();
     let output = check(&deep, &[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("ncclcheck.yaml:1:1: unknown field `requires`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("ncclcheck.yaml:1:1: unknown key 'requires'"), "{}", stderr(&output));
     assert!(stderr(&output).contains("did you mean require?"), "{}", stderr(&output));
 }
 

@@ -52,7 +52,7 @@ pub use linkage::{
     RequiredVersion, SymbolExports, SymbolImport, SymbolImports, SymbolKeys, SymbolLinks, SymbolVersion,
 };
 pub use owner::Owner;
-pub use parser_message::without_content;
+pub use parser_message::{in_words, without_content};
 pub use path::ImagePath;
 pub use platform::Platform;
 pub use progress::{Meter, NoProgress, Progress};

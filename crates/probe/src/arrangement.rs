@@ -186,7 +186,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         _ => return Err("expected bytes, optionally with the suffix k, m, g or t (powers of 1024)".to_owned()),
     };
     let number: Option<u64> = digits.parse().ok();
-    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| "not a number of bytes".to_owned())
+    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| "expected bytes, such as 512m or 16g".to_owned())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::cache::{CacheArg, TrustArg};
-use super::choice::Automatic;
+use super::choice::{Automatic, number};
 use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::FailOnArg;
@@ -100,7 +100,7 @@ pub(in crate::cli) struct AuditPlanArgs {
     #[arg(long, value_name = "GLOB", help_heading = "Audit")]
     pub(in crate::cli) tags: Vec<String>,
     /// Take only the N newest images of each repository, by the time of their build
-    #[arg(long, value_name = "N", help_heading = "Audit")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>(0), help_heading = "Audit")]
     pub(in crate::cli) newest: Option<usize>,
     /// Add the images of running pods: the output of `kubectl get pods -A -o json`; - is standard input
     #[arg(long, value_name = "FILE", help_heading = "Audit")]
@@ -142,10 +142,10 @@ pub(in crate::cli) struct AuditRunArgs {
     #[arg(long, value_name = "SHARD", default_value = "auto", value_parser = shard, help_heading = "Audit")]
     pub(in crate::cli) shard: Automatic<Shard>,
     /// Number of parts, where the scheduler does not say it
-    #[arg(long, value_name = "N", help_heading = "Audit")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>(0), help_heading = "Audit")]
     pub(in crate::cli) shards: Option<usize>,
     /// Number of images judged at once by this process
-    #[arg(long, value_name = "N", default_value = "1", help_heading = "Audit")]
+    #[arg(long, value_name = "N", value_parser = number::<NonZeroUsize>(1), default_value = "1", help_heading = "Audit")]
     pub(in crate::cli) workers: NonZeroUsize,
     /// Stop after this time: 90s, 55m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Audit")]
@@ -197,13 +197,13 @@ pub(in crate::cli) struct ManifestArgs {
     #[command(flatten)]
     pub(in crate::cli) store: StoreArgs,
     /// Number of tasks
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", value_parser = number::<NonZeroUsize>(1), default_value = "8")]
     pub(in crate::cli) shards: NonZeroUsize,
     /// Time limit of a task in minutes; it stops five minutes before
-    #[arg(long, value_name = "MINUTES", default_value = "60", value_parser = clap::value_parser!(u32).range(10..))]
+    #[arg(long, value_name = "MINUTES", default_value = "60", value_parser = number::<u32>(10))]
     pub(in crate::cli) minutes: u32,
     /// Number of processors of a task
-    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(long, value_name = "N", value_parser = number::<NonZeroUsize>(1), default_value = "2")]
     pub(in crate::cli) cpus: NonZeroUsize,
     /// Further arguments of `audit run`, after --
     #[arg(last = true, value_name = "ARGUMENT")]

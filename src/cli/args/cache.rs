@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use layer::cache::CacheTrust;
 
-use super::choice::choice;
+use super::choice::{choice, number};
 use super::help::{images, sections, short_help};
 use super::{JobsArg, ListFormat, ReadingArgs};
 
@@ -44,7 +44,7 @@ pub(in crate::cli) enum CacheCommand {
         #[arg(long)]
         other_versions: bool,
         /// Remove only scans that were not used for DAYS days
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", value_parser = number::<u32>(0))]
         older_than: Option<u32>,
     },
     /// Copy scans of this version to a folder or URL for use with --cache

@@ -9,6 +9,7 @@ use probe::steps;
 
 use super::OutputArgs;
 use super::audit::duration;
+use super::choice::number;
 use super::help::{sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::{FailOnArg, IncompleteArg};
@@ -128,10 +129,10 @@ pub(in crate::cli) struct ManifestArgs {
     #[arg(value_name = "IMAGE", required_if_eq("scheduler", "kubernetes"), value_parser = image_name)]
     pub(in crate::cli) image: Option<String>,
     /// Number of nodes
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = number::<u32>(1))]
     pub(in crate::cli) nodes: u32,
     /// Number of GPUs of each node
-    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u32>(0), default_value_t = 8)]
     pub(in crate::cli) gpus: u32,
 }
 

@@ -21,7 +21,7 @@ use image::PlatformChoice;
 
 use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};
-use choice::{Automatic, choice};
+use choice::{Automatic, choice, number};
 use cluster::ClusterArgs;
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
@@ -495,7 +495,7 @@ pub(super) struct JobsArg {
     /// Number of layers to read in parallel, and of images [default: the number of CPUs]
     ///
     /// Of several images, up to 8 are read at once.
-    #[arg(short, long, value_name = "N", help_heading = "Image")]
+    #[arg(short, long, value_name = "N", value_parser = number::<NonZeroUsize>(1), help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
 }
 

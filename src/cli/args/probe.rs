@@ -9,7 +9,7 @@ use probe::arrangement::PullPolicy::{self, Always, Missing, Never};
 use probe::arrangement::{GpuSelection, GpuWay, Ulimit, bytes};
 use probe::{DEFAULT_PIDS, steps};
 
-use super::choice::{Automatic, choice};
+use super::choice::{Automatic, choice, number};
 use super::help::{EXIT_SUMMARY, images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::verdict::{FailOnArg, IncompleteArg};
@@ -182,7 +182,7 @@ pub(in super::super) struct LaunchArgs {
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(in crate::cli) memory: Option<u64>,
     /// Limit on processes and threads; 0 for none
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>(0), default_value_t = DEFAULT_PIDS, help_heading = "Container")]
     pub(in crate::cli) pids_limit: u32,
     /// Resource limit, NAME=SOFT[:HARD] (repeatable) [default: memlock=-1]
     #[arg(long, value_name = "LIMIT", help_heading = "Container")]
@@ -261,7 +261,7 @@ pub(in super::super) struct InvestigationArgs {
     #[arg(long, value_name = "RANK:OPERATION", hide = true)]
     pub(in crate::cli) sleep_rank: Option<String>,
     /// Seconds without progress after which a rank counts as hung
-    #[arg(long, value_name = "SECONDS", help_heading = "Steps")]
+    #[arg(long, value_name = "SECONDS", value_parser = number::<u32>(0), help_heading = "Steps")]
     pub(in crate::cli) stall: Option<u32>,
 }
 

@@ -242,22 +242,22 @@ fn an_unknown_is_accepted_only_on_request() {
 #[test]
 fn mistakes_have_a_place_and_a_suggestion() {
     for (text, expected) in [
-        ("profil: ci", "ncclcheck.yaml:1:1: unknown field `profil`"),
+        ("profil: ci", "ncclcheck.yaml:1:1: unknown key 'profil'"),
         ("profil: ci", "did you mean profile?"),
         ("profile: cii", "ncclcheck.yaml:1:10: there is no profile 'cii'"),
-        ("fail-on: fatal", "unknown variant `fatal`"),
+        ("fail-on: fatal", "unknown value 'fatal'"),
         ("rules: {severity: {env/debugon: off}}", "ncclcheck.yaml:1:20: there is no rule 'env/debugon'"),
         ("rules: {severity: {env/debugon: off}}", "did you mean env/debug-on?"),
-        ("rules: {severity: {env/debug-on: loud}}", "unknown variant `loud`"),
+        ("rules: {severity: {env/debug-on: loud}}", "unknown value 'loud'"),
         ("rules: {only: [nothing/*]}", "there is no rule 'nothing/*'"),
         ("require: [torch.versoin >= 2.6]", "ncclcheck.yaml:1:11: there is no fact 'torch.versoin'"),
         ("require: [torch.path >= 2.6]", "cannot order text and a number"),
-        ("require: [{that: torch.use_nccl, why: x}]", "unknown field `why`"),
+        ("require: [{that: torch.use_nccl, why: x}]", "unknown key 'why'"),
         ("require: [torch.use_nccl, torch.use_nccl]", "ncclcheck.yaml:1:27: this requirement is a duplicate"),
         ("require: [[]]", "a condition such as `torch.version >= 2.6`"),
-        ("waivers: [{rule: env/debug-on, expires: never}]", "missing field `reason`"),
+        ("waivers: [{rule: env/debug-on, expires: never}]", "the key 'reason' is missing"),
         ("waivers: [{rule: env/debug-on, reason: ' ', expires: never}]", "the reason of a waiver must not be empty"),
-        ("waivers: [{rule: env/debug-on, reason: r}]", "missing field `expires`"),
+        ("waivers: [{rule: env/debug-on, reason: r}]", "the key 'expires' is missing"),
         (
             "waivers: [{rule: env/debug-on, reason: r, expires: 2026-02-30}]",
             "ncclcheck.yaml:1:52: invalid date '2026-02-30'",

@@ -178,8 +178,8 @@ fn mistakes_in_a_rule_have_a_place() {
         ("'true'", "torch.path == null", "use has() to test for an absent fact"),
         ("message: m", "message: '{nccl.lost}'", "a/b.yaml:5:11: there is no fact 'nccl.lost'"),
         ("message: m", "message: 'a {nccl.copies'", "a/b.yaml:5:13: this brace is not closed"),
-        ("message: m", "mesage: m", "a/b.yaml:5:1: unknown field `mesage`"),
-        ("severity: error", "severity: fatal", "a/b.yaml:3:11: unknown variant `fatal`"),
+        ("message: m", "mesage: m", "a/b.yaml:5:1: unknown key 'mesage'"),
+        ("severity: error", "severity: fatal", "a/b.yaml:3:11: unknown value 'fatal'"),
         ("fix: f", "fix: f\nevidence: [nccl.copys]", "did you mean nccl.copies?"),
         (
             "fix: f",

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_yaml::Location;
 pub use serde_yaml::Spanned;
 
-use crate::{conceal, suggestion, without_content};
+use crate::{conceal, in_words, suggestion, without_content};
 
 pub use entries::Entries;
 pub use file::{FileError, read_text, read_text_from};
@@ -153,7 +153,7 @@ impl Document<'_> {
         // The position is shown separately.
         let what = &plain(text.rfind(" at line ").and_then(|end| text.get(..end)).unwrap_or(&text));
         let extent = error.location().map_or(0..0, |location| self.extent(&location));
-        let shown = if is_about_name(what) && self.has_names() { what.clone() } else { without_content(what) };
+        let shown = if is_about_name(what) && self.has_names() { in_words(what) } else { without_content(what) };
         let mistake = self.mistake_in(extent, shown);
         let help = choice(what).and_then(|(wrong, right)| suggestion(wrong, right.into_iter()));
         let help = help.or_else(|| unquoted(what, &mistake.excerpt.line).map(ToOwned::to_owned));
@@ -254,6 +254,8 @@ fn plain(message: &str) -> String {
     match message {
         "expected mapping start" => "expected a map (KEY: VALUE)".to_owned(),
         "expected sequence start" => "expected a list".to_owned(),
+        "expected string scalar" => "expected text".to_owned(),
+        "invalid boolean (strict mode expects true/false)" => "expected true or false".to_owned(),
         _ => message.to_owned(),
     }
 }
@@ -333,7 +335,7 @@ mod tests {
         let mistake = read("chek: true\n").unwrap_err();
         assert_eq!(
             mistake.to_string(),
-            "a.yaml:1:1: unknown field `chek`, expected one of check\n  help: did you mean check?"
+            "a.yaml:1:1: unknown key 'chek'; available: check\n  help: did you mean check?"
         );
         assert_eq!(read("\ncheck: [a]\n").map(|rule| rule.check.value).unwrap_err().line, 2);
         assert!(read("").is_err());

@@ -7,7 +7,7 @@ use super::{Fact, Gap};
 
 /// Forms of a fact in a record.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a value of this item's type, null, or {unknown: REASON}")]
 enum Item<T> {
     // Tried first: serde would also deserialize a list of one string as a reason.
     Known(T),

@@ -61,7 +61,7 @@ fn facts_with_unusual_paths_are_read_back() {
 #[test]
 fn what_is_no_stored_report_is_refused() {
     for (line, why) in [
-        ("{}", "missing field `schema`"),
+        ("{}", "the key 'schema' is missing"),
         ("[1", "not a report of"),
         (r#"{"schema":"ncclcheck/1"}"#, "its schema is 'ncclcheck/1', not 'ncclcheck/2'\n  help: "),
         (r#"{"schema":"ncclcheck/2","image":{"reference":"a"}}"#, "it has no judgements\n  help: "),
