@@ -21,7 +21,7 @@ const HEIGHT: f64 = 300.0;
 /// Room for the labels on the left and below.
 const LEFT: f64 = 56.0;
 const BELOW: f64 = 36.0;
-const ABOVE: f64 = 12.0;
+const ABOVE: f64 = 18.0;
 
 /// A measurement: size in bytes, bus bandwidth in GB/s, median seconds per call.
 type Point = (u64, f64, f64);

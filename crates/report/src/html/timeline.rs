@@ -14,11 +14,13 @@ const MOST: usize = 64;
 /// Maximum characters of a name.
 const NAME: usize = 24;
 const WIDTH: f64 = 720.0;
-/// Room for the names on the left and the sums on the right.
-const LEFT: f64 = 130.0;
-const RIGHT: f64 = 60.0;
-/// Height of a bar with its gap.
-const ROW: f64 = 24.0;
+/// Width of a character of a name on a narrow screen, where texts are larger in relation to the bars.
+const CHARACTER: f64 = 13.0;
+/// Room for the sums on the right.
+const RIGHT: f64 = 90.0;
+/// Height of a bar with its gap, and the place of its text's baseline in it.
+const ROW: f64 = 28.0;
+const BASELINE: f64 = 20.0;
 
 /// A bar: its name, and the durations of its parts in seconds.
 struct TimelineBar {
@@ -79,7 +81,9 @@ fn chart(bars: &[TimelineBar], names: &[&str], title: &str) -> Markup {
     if longest <= 0.0 {
         return html! {};
     }
-    let scale = (WIDTH - LEFT - RIGHT) / longest;
+    let name = bars.iter().take(MOST).map(|bar| bar.name.chars().count()).max().unwrap_or_default();
+    let left = CHARACTER.mul_add(float(name), 16.0);
+    let scale = (WIDTH - left - RIGHT) / longest;
     let shown = bars.len().min(MOST);
     let height = ROW.mul_add(float(shown), 4.0);
     html! {
@@ -87,13 +91,13 @@ fn chart(bars: &[TimelineBar], names: &[&str], title: &str) -> Markup {
             svg.chart viewBox=(format!("0 0 {WIDTH} {}", px(height))) width=(WIDTH) role="img" aria-label=(title) {
                 @for (index, bar) in bars.iter().take(MOST).enumerate() {
                     @let y = ROW * float(index);
-                    text x=(px(LEFT - 8.0)) y=(px(y + 15.0)) text-anchor="end" { (bar.name) }
+                    text x=(px(left - 8.0)) y=(px(y + BASELINE)) text-anchor="end" { (bar.name) }
                     @for (part, (start, length)) in spans(&bar.parts).enumerate() {
                         g.(format!("s{}", part % 7)) {
-                            rect.block x=(px(start.mul_add(scale, LEFT))) y=(px(y + 3.0)) width=(px((length * scale).max(0.5))) height="16" {}
+                            rect.block x=(px(start.mul_add(scale, left))) y=(px(y + 6.0)) width=(px((length * scale).max(0.5))) height="16" {}
                         }
                     }
-                    text.dimtext x=(px(sum(bar).mul_add(scale, LEFT) + 6.0)) y=(px(y + 15.0)) { (seconds(sum(bar))) }
+                    text.dimtext x=(px(sum(bar).mul_add(scale, left) + 6.0)) y=(px(y + BASELINE)) { (seconds(sum(bar))) }
                 }
             }
             @if names.len() > 1 {
