@@ -70,7 +70,7 @@ fn rules_of_another_version_are_refused() {
             table("rules/tables/needs.yaml", "program: 0", "program: 99"),
             "these rules need ncclcheck 99.1.0; this is 0.1.0",
         ),
-        (table("rules/tables/gpus.yaml", "- {arch", "- {cores: 1, arch"), "tables/gpus.yaml:6:4: unknown field"),
+        (table("rules/tables/gpus.yaml", "- {arch", "- {cores: 1, arch"), "tables/gpus.yaml:6:4: unknown key 'cores'"),
         (table("rules/tables/patterns.yaml", "regex: '", "regex: '("), "tables/patterns.yaml: "),
         (table("rules/env/net-socket.yaml", "\ncheck: ", "\ncheck: future.fact && "), "env/net-socket.yaml:"),
         (table("rules/profiles/ci.yaml", "about:", "intent:"), "profiles/ci.yaml:"),
@@ -108,7 +108,7 @@ fn every_command_that_judges_reads_rules_before_it_uses_a_table() {
         &["explain", "NCCL error"],
         &["rules", "list"],
         &["probe", "--from", &recording],
-        &["cluster", "--from", &recording],
+        &["cluster", "--from", &recording, &recording],
     ] {
         let output = run_in(folder.path(), &[command, &["--rules", "rules.tar.gz"]].concat());
         assert!(output.status.code().is_some_and(|status| status != 2), "{command:?}: {}", stderr(&output));
