@@ -1,15 +1,14 @@
 //! Rules, profiles and tables in an archive, which replace those of the program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 
 use judge::{PolicyInForce, Shipped};
-use model::document::{Document, FileError};
-use model::{Limits, Version, cause};
+use model::document::{Document, FileError, read_text_from};
+use model::{Limits, OverLimit, Version, bytes_within, cause};
 
 /// Folder of the tables in an archive.
 const TABLES: &str = "tables/";
@@ -38,7 +37,7 @@ pub(crate) fn replaced() -> Option<&'static Shipped> {
 /// The archive is damaged, or made for another version of the program. Some tables may be replaced then.
 pub(crate) fn replace_rules(name: &str, archive: &[u8], limits: &Limits) -> Result<(), FileError> {
     let failed = |why: String| FileError { path: name.into(), why };
-    let files = read_files(archive, limits.text_file).map_err(failed)?;
+    let files = read_files(archive, limits).map_err(failed)?;
     let (tables, rules): (BTreeMap<_, _>, BTreeMap<_, _>) =
         files.into_iter().partition(|(path, _)| path.starts_with(TABLES));
     let help = "help: take rules that were made for this version of ncclcheck, or judge by its own, without --rules";
@@ -47,22 +46,25 @@ pub(crate) fn replace_rules(name: &str, archive: &[u8], limits: &Limits) -> Resu
     let texts = rules.into_iter().map(|(path, text)| (&*path.leak(), &*text.leak()));
     let shipped = Shipped::of_archive(PolicyInForce::of(name.to_owned(), archive), texts.collect());
     let shipped = shipped.map_err(|error| refused(error.to_string()))?;
-    REPLACED.set(shipped).map_err(|_| failed("other rules were already read".to_owned()))
+    REPLACED.set(shipped).map_err(|_second| failed("other rules were already read".to_owned()))
 }
 
 /// The YAML files of an archive by their paths below `rules`.
-fn read_files(archive: &[u8], limit: u64) -> Result<BTreeMap<String, String>, String> {
+fn read_files(archive: &[u8], limits: &Limits) -> Result<BTreeMap<String, String>, String> {
     let damaged = |error: std::io::Error| format!("not a gzipped tar of a folder 'rules': {}", cause(&error));
-    let mut tar = tar::Archive::new(GzDecoder::new(archive).take(limit));
+    let too_large =
+        || OverLimit::new("the archive is too large when unpacked", "text_file", limits.text_file).to_string();
+    let unpacked = bytes_within(GzDecoder::new(archive), limits.text_file).map_err(damaged)?.ok_or_else(too_large)?;
+    let mut tar = tar::Archive::new(&*unpacked);
     let mut files = BTreeMap::new();
     for entry in tar.entries().map_err(damaged)? {
-        let mut entry = entry.map_err(damaged)?;
-        let path = entry.path().map_err(damaged)?.to_string_lossy().into_owned();
-        let path = path.trim_start_matches("./").trim_start_matches("rules/");
-        if path.ends_with(".yaml") && entry.header().entry_type().is_file() {
-            let mut text = String::new();
-            entry.read_to_string(&mut text).map_err(damaged)?;
-            files.insert(path.to_owned(), text);
+        let entry = entry.map_err(damaged)?;
+        let path = entry.path().map_err(damaged)?.into_owned();
+        let path = path.strip_prefix(".").unwrap_or(&path);
+        let path = path.strip_prefix("rules").unwrap_or(path);
+        if path.extension().is_some_and(|extension| extension == "yaml") && entry.header().entry_type().is_file() {
+            let text = read_text_from(entry, path, limits).map_err(|error| error.to_string())?;
+            files.insert(path.display().to_string(), text);
         }
     }
     if files.is_empty() { Err("the archive has no rules".to_owned()) } else { Ok(files) }

@@ -75,6 +75,7 @@ fn rules_of_another_version_are_refused() {
         (table("rules/env/net-socket.yaml", "\ncheck: ", "\ncheck: future.fact && "), "env/net-socket.yaml:"),
         (table("rules/profiles/ci.yaml", "about:", "intent:"), "profiles/ci.yaml:"),
         (archive(|name, text| (name != "rules/tables/verbs.yaml").then_some(text)), "no tables/verbs.yaml"),
+        (archive(|_, text| Some(text + &"\n".repeat(100_000))), "the archive is too large when unpacked"),
         (whole[..whole.len() / 2].to_vec(), "not a gzipped tar of a folder 'rules': "),
         (b"rules".to_vec(), "not a gzipped tar of a folder 'rules': "),
     ] {

@@ -23,7 +23,7 @@ impl<T: DeserializeOwned> Table<T> {
     fn replace(&self, text: &str) -> Result<(), String> {
         let value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
         (self.check)(&value).map_err(|error| error.to_string())?;
-        self.value.set(value).map_err(|_| "the table was already used".to_owned())
+        self.value.set(value).map_err(|_used| "the table was already used".to_owned())
     }
 }
 
