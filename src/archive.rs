@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
 use judge::{PolicyInForce, Shipped};
@@ -54,7 +54,8 @@ fn read_files(archive: &[u8], limits: &Limits) -> Result<BTreeMap<String, String
     let damaged = |error: std::io::Error| format!("not a gzipped tar of a folder 'rules': {}", cause(&error));
     let too_large =
         || OverLimit::new("the archive is too large when unpacked", "text_file", limits.text_file).to_string();
-    let unpacked = bytes_within(GzDecoder::new(archive), limits.text_file).map_err(damaged)?.ok_or_else(too_large)?;
+    let unpacked =
+        bytes_within(MultiGzDecoder::new(archive), limits.text_file).map_err(damaged)?.ok_or_else(too_large)?;
     let mut tar = tar::Archive::new(&*unpacked);
     let mut files = BTreeMap::new();
     for entry in tar.entries().map_err(damaged)? {
@@ -62,7 +63,14 @@ fn read_files(archive: &[u8], limits: &Limits) -> Result<BTreeMap<String, String
         let path = entry.path().map_err(damaged)?.into_owned();
         let path = path.strip_prefix(".").unwrap_or(&path);
         let path = path.strip_prefix("rules").unwrap_or(path);
-        if path.extension().is_some_and(|extension| extension == "yaml") && entry.header().entry_type().is_file() {
+        let kind = entry.header().entry_type();
+        if kind.is_dir() || kind.is_pax_global_extensions() {
+            continue;
+        }
+        if !kind.is_file() || path.extension().is_some_and(|extension| extension == "yml") {
+            return Err(format!("{}: rules are files whose names end with .yaml, and not links", path.display()));
+        }
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = read_text_from(entry, path, limits).map_err(|error| error.to_string())?;
             files.insert(path.display().to_string(), text);
         }
@@ -79,7 +87,8 @@ fn replace_tables(tables: &BTreeMap<String, String>) -> Result<(), String> {
         Ok::<_, String>(Document { name, text })
     };
     let needs: Needs = document(NEEDS)?.parse().map_err(|error| error.to_string())?;
-    if Version::parse(&needs.program) > Version::parse(own) {
+    let needed = Version::parse(&needs.program);
+    if needed.is_none() || needed > Version::parse(own) {
         return Err(format!("these rules need ncclcheck {}; this is {own}", needs.program));
     }
     let mut known = BTreeSet::from([path_of(NEEDS)]);

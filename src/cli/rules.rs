@@ -77,10 +77,14 @@ pub(super) fn print(text: &str) -> Result<ExitStatus, CliError> {
 }
 
 fn show(id: &str, rulebook: &RulebookArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    if let Some(text) = shipped().rule(id) {
+    // A policy that is wrong does not hide a rule of the program.
+    if let Some(text) = shipped().rule(id).filter(|_| rulebook.rules.is_none()) {
         return print(text);
     }
     let rulebook = rulebook.open(environment)?;
+    if let Some(text) = shipped().rule(id) {
+        return print(text);
+    }
     let rules = rulebook.rules();
     match rules.get(id) {
         // A requirement of a policy has no file of its own.

@@ -66,6 +66,10 @@ class Verify(unittest.TestCase):
             (self.folder / name).write_bytes(other)
             (self.folder / "SHA256SUMS").write_text(self.sums.replace(sha256(self.files[name]), sha256(other)))
             self.refused(why)
+        for name, why in ((STATEMENT, "does not describe"), ("ncclcheck-1.0.0.tar.gz.cdx.json", "describes another file")):
+            (self.folder / name).write_bytes(b"")
+            (self.folder / "SHA256SUMS").write_text(self.sums.replace(sha256(self.files[name]), sha256(b"")))
+            self.refused(why)
 
     def test_a_signature_is_required_of_each_product(self):
         # A stand-in: the real `gh` asks GitHub.

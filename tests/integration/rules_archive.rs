@@ -70,6 +70,17 @@ fn rules_of_another_version_are_refused() {
             table("rules/tables/needs.yaml", "program: 0", "program: 99"),
             "these rules need ncclcheck 99.1.0; this is 0.1.0",
         ),
+        (
+            table("rules/tables/needs.yaml", "program: 0.1.0", "program: next"),
+            "these rules need ncclcheck next; this is 0.1.0",
+        ),
+        (
+            archive(|name, text| Some(text).filter(|_| !name.ends_with("ci.yaml")))
+                .into_iter()
+                .chain(*b"more")
+                .collect(),
+            "not a gzipped tar of a folder 'rules': ",
+        ),
         (table("rules/tables/gpus.yaml", "- {arch", "- {cores: 1, arch"), "tables/gpus.yaml:6:4: unknown key 'cores'"),
         (table("rules/tables/patterns.yaml", "regex: '", "regex: '("), "tables/patterns.yaml: "),
         (table("rules/env/net-socket.yaml", "\ncheck: ", "\ncheck: future.fact && "), "env/net-socket.yaml:"),
@@ -108,6 +119,7 @@ fn every_command_that_judges_reads_rules_before_it_uses_a_table() {
         &["explain", "RDMA"],
         &["explain", "NCCL error"],
         &["rules", "list"],
+        &["rules", "show", "env/net-socket"],
         &["probe", "--from", &recording],
         &["cluster", "--from", &recording, &recording],
     ] {
