@@ -30,14 +30,16 @@ pub(super) fn offers(record: &Record, options: &AccessOptions) -> Vec<Offer> {
     offers.chain(rootless).collect()
 }
 
-/// Returns true if Docker's command is installed. Podman has a script of this name that needs no daemon.
+/// Returns true if Docker's command is installed. Podman has a script or a link of this name, which needs no daemon.
 fn has_docker(environment: &Environment) -> bool {
     const SCRIPT: u64 = 4096;
-    program_in_path("docker", environment)
-        .is_some_and(|program| !text_within(&program, SCRIPT).is_ok_and(|text| text.contains("podman")))
+    program_in_path("docker", environment).is_some_and(|program| {
+        let is_link = program.canonicalize().is_ok_and(|program| program.ends_with("podman"));
+        !is_link && !text_within(&program, SCRIPT).is_ok_and(|text| text.contains("podman"))
+    })
 }
 
-/// The user and group IDs of a rootless container; `None` for root, who needs none.
+/// The user and group IDs of a rootless container, which root does not need.
 fn rootless(record: &Record) -> Option<Offer> {
     const NAME: &str = "rootless Podman";
     match &record.containers.without_subordinate_ids {
@@ -139,6 +141,9 @@ mod tests {
         assert!(!has_docker(&environment()));
         std::fs::write(&program, b"\x7fELF podman \xff").unwrap();
         assert!(has_docker(&environment()));
+        std::fs::rename(&program, folder.path().join("podman")).unwrap();
+        std::os::unix::fs::symlink("podman", &program).unwrap();
+        assert!(!has_docker(&environment()));
     }
 
     #[test]

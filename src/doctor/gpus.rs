@@ -104,7 +104,7 @@ fn is_of_gpus(specification: &Specification) -> bool {
     specification.kind.value().is_some_and(|kind| kind == "nvidia.com/gpu")
 }
 
-/// The toolkit without a CDI specification, which it writes on demand. Docker passes GPUs by a runtime, too; Podman does not.
+/// The toolkit without a CDI specification, which it writes on demand. Docker passes GPUs by the toolkit's hook, too; Podman does not.
 fn missing_specification(record: &Record, environment: &Environment) -> Option<Offer> {
     const NAME: &str = "CDI specification";
     const FIX: &str = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml";
@@ -117,16 +117,11 @@ fn missing_specification(record: &Record, environment: &Environment) -> Option<O
         return None;
     }
     let none = "there is none for GPUs in /etc/cdi or /run/cdi";
-    let has_runtime =
-        record.containers.docker.value().is_some_and(|docker| docker.runtimes.contains(&"nvidia".to_owned()));
     Some(if is_in_path("podman", environment) {
         Offer::broken(AREA, NAME, format!("{none}: containers of Podman get no GPUs"), FIX)
-    } else if has_runtime {
-        Offer::absent(AREA, NAME, format!("{none}: Docker passes GPUs by its nvidia runtime"))
     } else if is_in_path("docker", environment) {
-        let about =
-            format!("{none}, and no nvidia runtime in /etc/docker/daemon.json: Docker passes GPUs by --gpus alone");
-        Offer::broken(AREA, NAME, about, FIX)
+        // Docker starts the toolkit's hook, which needs neither a specification nor the nvidia runtime.
+        Offer::absent(AREA, NAME, format!("{none}: Docker passes GPUs by --gpus without one"))
     } else {
         Offer::absent(AREA, NAME, format!("{none}, and neither docker nor podman is installed"))
     })

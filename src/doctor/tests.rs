@@ -81,12 +81,13 @@ fn a_toolkit_without_specification_is_found() {
     let runtime = ("etc/docker/daemon.json", r#"{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}"#);
     let specification = ("etc/cdi/nvidia.yaml", "kind: nvidia.com/gpu\ndevices: [{name: all, containerEdits: {}}]\n");
     assert_eq!(state(&[]), Some((OfferState::Absent, false)));
+    // Docker's --gpus needs neither a specification nor the runtime.
     std::fs::write(folder.path().join("docker"), "").unwrap();
-    assert_eq!(state(&[]), Some((OfferState::Broken, true)));
-    assert_eq!(state(&[("etc/cdi/nic.yaml", "kind: vendor.com/nic\n")]), Some((OfferState::Broken, true)));
+    assert_eq!(state(&[]), Some((OfferState::Absent, false)));
     assert_eq!(state(&[runtime]), Some((OfferState::Absent, false)));
     std::fs::write(folder.path().join("podman"), "").unwrap();
     assert_eq!(state(&[runtime]), Some((OfferState::Broken, true)));
+    assert_eq!(state(&[("etc/cdi/nic.yaml", "kind: vendor.com/nic\n")]), Some((OfferState::Broken, true)));
     assert_eq!(state(&[runtime, specification]), None);
     assert!(examined(&TOOLKIT[1..], &path, "gpus").iter().all(|(name, ..)| name != "CDI specification"));
 }
