@@ -55,9 +55,9 @@ class Verify(unittest.TestCase):
 
     def test_what_was_changed_is_refused(self):
         (self.folder / "install-ncclcheck").write_bytes(b"another script")
-        self.refused("install-ncclcheck: FAILED", "another checksum")
+        self.refused("does not have the checksum of install-ncclcheck")
         (self.folder / "unknown").write_bytes(b"")
-        self.refused("unknown is not in SHA256SUMS")
+        self.refused("does not have the checksum of unknown")
         (self.folder / "unknown").unlink()
         # Whoever changes the checksums too is refused by the statement, and by the bill.
         for name, why in (("install-ncclcheck", f"{STATEMENT} does not describe install-ncclcheck"), ("ncclcheck-1.0.0.tar.gz.cdx.json", "describes another file")):
