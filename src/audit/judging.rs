@@ -36,10 +36,11 @@ impl AuditRules {
     /// The rules of a rulebook. `policy` are the profile and the texts of the policies.
     pub fn of(rulebook: &Rulebook, policy: &str, hosts: Vec<String>, fail_on: Option<FailOn>, limits: &Limits) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        let program = rulebook.in_force().archive.as_ref().map_or_else(
-            || version.to_owned(),
-            |archive| format!("{version} with the rules {} ({})", archive.path, archive.digest),
-        );
+        let program = rulebook
+            .in_force()
+            .archive
+            .as_ref()
+            .map_or_else(|| version.to_owned(), |archive| format!("{version} with the rules {}", archive.digest));
         Self {
             program,
             scanner: Scanner::of(limits).to_string(),

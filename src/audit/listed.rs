@@ -63,9 +63,9 @@ pub fn metrics<'r>(
     out: &mut dyn Write,
 ) -> Result<AuditCounts, AuditError> {
     let AuditPlan { run: name, created, .. } = &run.plan;
-    let planned: jiff::Timestamp = created
-        .parse()
-        .map_err(|error| AuditError::Usage(format!("the plan of run {name} of {}: {error}", run.store)))?;
+    let wrong = |why: String| AuditError::Usage(format!("the plan of run {name} of {}: {created}: {why}", run.store));
+    let planned: jiff::Timestamp = created.parse().map_err(|error: jiff::Error| wrong(error.to_string()))?;
+    let planned = u64::try_from(planned.as_second()).map_err(|error| wrong(error.to_string()))?;
     let mut counts = AuditCounts::default();
     let mut collection = Collection::new(&[Format::Prometheus]);
     let hosts = run.plan.rules.hosts.len();
@@ -78,7 +78,7 @@ pub fn metrics<'r>(
         }
         Ok(())
     })?;
-    collection.write_metrics(planned.as_second().try_into().unwrap_or_default(), out)?;
+    collection.write_metrics(planned, out)?;
     Ok(counts)
 }
 

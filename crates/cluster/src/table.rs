@@ -10,7 +10,7 @@ use super::logs::LogPart;
 use super::reading::Place;
 
 static ROWS: Table<Vec<Row>> =
-    Table::new("cluster", || parse_table("cluster.yaml", include_str!("../tables/cluster.yaml")));
+    Table::new("cluster", || parse_table("rules/tables/cluster.yaml", include_str!("../tables/cluster.yaml")));
 
 /// The table, to be replaced.
 pub fn table() -> &'static dyn ReplaceableTable {

@@ -33,9 +33,12 @@ pub fn in_words(message: &str) -> String {
     if let Some(name) = wrong.strip_prefix("missing field ") {
         return format!("the key {} is missing{place}", quoted(name));
     }
-    let found = wrong.strip_prefix("invalid type: ").or_else(|| wrong.strip_prefix("invalid value: "));
-    match found {
+    match wrong.strip_prefix("invalid type: ") {
         Some(found) if !expected.is_empty() => format!("expected {}, not {}{place}", kind(expected), kind(found)),
+        // The type fits and the value does not, so that the type says nothing.
+        None if wrong.starts_with("invalid value: ") && !expected.is_empty() => {
+            format!("expected {}{place}", kind(expected))
+        }
         _ => message.to_owned(),
     }
 }
@@ -93,10 +96,7 @@ mod tests {
                 "expected a whole number that is not negative, not text at line 1 column 3",
             ),
             ("invalid type: sequence, expected a map", "expected a map, not a list"),
-            (
-                "invalid value: integer `-1`, expected u32",
-                "expected a whole number that is not negative, not a whole number",
-            ),
+            ("invalid value: integer `-1`, expected u32", "expected a whole number that is not negative"),
             ("unknown field `a`, expected one of `b`, `c`", "unknown key; available: b, c"),
             ("unknown variant `a`, expected `b` or `c`", "unknown value; available: b or c"),
             ("unknown field `a`, there are no fields at line 1 column 2", "unknown key at line 1 column 2"),

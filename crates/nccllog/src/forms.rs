@@ -6,6 +6,7 @@ use std::sync::{LazyLock, OnceLock};
 use regex::{Regex, RegexSet};
 use serde::Deserialize;
 
+use super::symptoms::quoted_form;
 use super::table::Table;
 
 /// A row of the table: the form of a line.
@@ -30,8 +31,10 @@ pub(super) struct LinePattern {
     compiled: OnceLock<Regex>,
 }
 
-pub(super) static PATTERNS: Table<Vec<LinePattern>> =
-    Table::new(include_str!("../tables/patterns.yaml"), |patterns| compile(patterns).map(drop));
+pub(super) static PATTERNS: Table<Vec<LinePattern>> = Table::new(include_str!("../tables/patterns.yaml"), |patterns| {
+    compile(patterns)?;
+    patterns.iter().try_for_each(|row| Regex::new(&quoted_form(&row.pattern)).map(drop))
+});
 
 /// The patterns, each at the start of a text.
 #[expect(clippy::expect_used, reason = "a test compiles those of the crate, and Table those of other tables")]

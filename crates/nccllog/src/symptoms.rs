@@ -119,7 +119,7 @@ struct FoundMessage {
 
 pub(super) static TABLE: Table<Vec<SymptomGroup>> = Table::new(include_str!("../tables/symptoms.yaml"), |groups| {
     let mut rows = groups.iter().flat_map(|group| &group.rows);
-    rows.try_for_each(|row| row.pattern.iter().chain(row.when.values()).try_for_each(|one| Regex::new(one).map(drop)))
+    rows.try_for_each(|row| row.expressions().try_for_each(|one| Regex::new(&one).map(drop)))
 });
 
 pub(super) static LIBRARIES: Table<Vec<LibrarySource>> =
@@ -195,6 +195,11 @@ fn find_messages(text: &str) -> Vec<FoundMessage> {
 }
 
 impl SymptomRow {
+    /// The expressions of the row, as they are compiled.
+    fn expressions(&self) -> impl Iterator<Item = String> {
+        self.pattern.iter().map(|pattern| in_lines(pattern)).chain(self.when.values().map(|pattern| whole(pattern)))
+    }
+
     fn known(&'static self, is_ordinary: bool) -> KnownMessage {
         let form = self.log.as_deref().and_then(line_form);
         let text = self.text.as_deref();
@@ -214,18 +219,18 @@ impl SymptomRow {
             () if self.general => SymptomFit::General,
             () => SymptomFit::Whole,
         };
-        let when = self.when.iter().map(|(group, pattern)| (&**group, regex(&format!("^(?:{pattern})$")))).collect();
+        let when = self.when.iter().map(|(group, pattern)| (&**group, regex(&whole(pattern)))).collect();
         KnownMessage { row: self, finders: self.finders(form.as_ref()), form, when, message, fit }
     }
 
     fn finders(&self, form: Option<&LineForm>) -> Vec<Regex> {
         let own = match (form, self.cuda, self.xid, &self.pattern) {
-            (Some(form), ..) => Some(quoted_form(form)),
+            (Some(form), ..) => Some(quoted_form(form.expression())),
             (None, Some(code), ..) => Some(self.cuda_pattern(code)),
             (None, None, Some(number), _) => {
                 Some(format!(r"(?i)\bxid\b(?:\s*\([^)]*\))?(?:\s+(?:errors?|code|number))*\s*[:=#]?\s*{number}\b"))
             }
-            (None, None, None, Some(pattern)) => Some(format!("(?m){pattern}")),
+            (None, None, None, Some(pattern)) => Some(in_lines(pattern)),
             (None, None, None, None) => self.text.as_deref().map(text_pattern),
         };
         own.into_iter().chain(self.also.iter().map(|text| text_pattern(text))).map(|pattern| regex(&pattern)).collect()
@@ -235,7 +240,7 @@ impl SymptomRow {
     fn cuda_pattern(&self, code: u32) -> String {
         let words: Vec<_> = self.text.as_deref().unwrap_or_default().split_whitespace().map(regex::escape).collect();
         let text = words.join(r"\s+");
-        let name = self.name.as_deref().unwrap_or("cudaError");
+        let name = regex::escape(self.name.as_deref().unwrap_or("cudaError"));
         let alone = if words.len() < TELLING { String::new() } else { format!("|{text}") };
         format!(
             r"(?i)\bcuda (?:failure|error):? \(?{code}\b(?:\)?:? ['\x22]?{text})?|\berror {code}: {text}|\bcuda(?: (?:failure|error))?(?: \S+:\d+)?(?: \d+)?:? ?['(\x22]?{text}|\b{name}\b{alone}"
@@ -322,12 +327,22 @@ fn text_pattern(text: &str) -> String {
     format!("(?i){}{}{}", edge(text.starts_with(is_word)), parts.join(r".*?"), edge(text.ends_with(is_word)))
 }
 
-/// The pattern of a line of NCCL's log, also where an exception quotes it without NCCL's prefix.
-fn quoted_form(form: &LineForm) -> String {
-    let levels = ["NCCL (?:INFO|WARN) ", "NCCL WARN ", "NCCL INFO "];
-    let pattern = levels.iter().fold(form.expression().to_owned(), |pattern, level| pattern.replace(level, ""));
-    let pattern = pattern.strip_suffix('$').map_or_else(|| pattern.clone(), |open| format!(r"{open}(?:$|['\x22])"));
+/// The pattern of a group that matches as a whole.
+fn whole(pattern: &str) -> String {
+    format!("^(?:{pattern})$")
+}
+
+/// The pattern of a message that may begin in any line.
+fn in_lines(pattern: &str) -> String {
     format!("(?m){pattern}")
+}
+
+/// The pattern of a line of NCCL's log, also where an exception quotes it without NCCL's prefix.
+pub(super) fn quoted_form(expression: &str) -> String {
+    let levels = ["NCCL (?:INFO|WARN) ", "NCCL WARN ", "NCCL INFO "];
+    let pattern = levels.iter().fold(expression.to_owned(), |pattern, level| pattern.replace(level, ""));
+    let pattern = pattern.strip_suffix('$').map_or_else(|| pattern.clone(), |open| format!(r"{open}(?:$|['\x22])"));
+    in_lines(&pattern)
 }
 
 /// Fills in the groups of a message, and `{from}`: what the library in it comes with.

@@ -28,7 +28,7 @@ pub struct KnownMessage {
 
 /// Rows of the table. The first match wins, so specific rows precede general ones.
 static KNOWN: Table<Vec<KnownMessage>> =
-    Table::new("engines", || parse_table("engines.yaml", include_str!("../../tables/engines.yaml")));
+    Table::new("engines", || parse_table("rules/tables/engines.yaml", include_str!("../../tables/engines.yaml")));
 
 /// The table, to be replaced.
 pub fn table_of_messages() -> &'static dyn ReplaceableTable {
