@@ -128,6 +128,10 @@ fn every_command_that_judges_reads_rules_before_it_uses_a_table() {
     ] {
         let output = run_in(folder.path(), &[command, &["--rules", "rules.tar.gz"]].concat());
         assert!(output.status.code().is_some_and(|status| status != 2), "{command:?}: {}", stderr(&output));
+        if command.contains(&"gpu=h999x8") {
+            let shipped = run_in(folder.path(), command);
+            assert!(stderr(&shipped).contains("h999"), "{command:?}: {}", stderr(&shipped));
+        }
     }
 }
 
