@@ -92,7 +92,11 @@ fn replace_tables(tables: &BTreeMap<String, String>) -> Result<(), String> {
         return Err(format!("these rules need ncclcheck {}; this is {own}", needs.program));
     }
     let mut known = BTreeSet::from([path_of(NEEDS)]);
-    for table in facts::tables().into_iter().chain([cluster::table(), probe::engine::table_of_messages()]) {
+    for table in facts::tables().into_iter().chain([
+        cluster::table(),
+        probe::engine::table_of_messages(),
+        probe::facts::table_of_speeds(),
+    ]) {
         table.replace(document(table.name())?).map_err(|error| error.to_string())?;
         known.insert(path_of(table.name()));
     }

@@ -36,6 +36,16 @@ fn two_healthy_gpus() {
 }
 
 #[test]
+fn idle_gpus_have_no_finding() {
+    let (report, status) = report("h200-x2/idle");
+    assert_eq!(status, 0);
+    assert_eq!(fact(&report, "run.nccl.percent_of_sound"), 98);
+    for name in ["run.gpu.busy", "run.nccl.slow", "run.slowed_by"] {
+        assert_eq!(report["facts"][name]["state"], "absent", "{name}: {}", report["facts"][name]);
+    }
+}
+
+#[test]
 fn containers_of_one_gpu_each() {
     let (report, _) = report("h200-x2/full");
     let isolated = fact(&report, "run.isolated").as_array().unwrap();
@@ -55,6 +65,9 @@ fn a_planted_fault_is_one_finding() {
         ("h200/busy", "runtime/gpu-busy", "host"),
         ("h200/memory-taken", "runtime/gpu-memory-taken", "host"),
         ("h200/none-visible", "runtime/gpus-hidden", "arrangement"),
+        ("h200-x2/copy-during", "runtime/gpu-busy", "host"),
+        ("h200-x2/two-variables", "runtime/bandwidth-low-by-variable", "arrangement"),
+        ("h200-x2/variable-in-file", "runtime/bandwidth-low-by-variable", "arrangement"),
     ] {
         let (report, status) = report(recording);
         let judgements = report["judgements"].as_array().unwrap();

@@ -451,13 +451,13 @@ keys! {
     RUN_DRIVER "run.driver" Version, "Version of the driver, from NVML";
     RUN_GPU_COUNT "run.gpu.count" i64, "Number of GPUs in the container, from NVML";
     RUN_GPU_MISSING "run.gpu.missing" String, "Why the container has no GPU, by its driver's libraries";
-    RUN_GPU_BUSY "run.gpu.busy" Vec<String>, "GPUs that computed for other processes before the probe used them";
+    RUN_GPU_BUSY "run.gpu.busy" Vec<String>, "GPUs that computed, or moved data over NVLink, for other processes before the probe used them or after it";
     RUN_GPU_TAKEN "run.gpu.memory_taken" Vec<String>, "GPUs with less than half of their memory free before the probe used them";
     RUN_GPU_HIDDEN "run.gpu.hidden" String, "What CUDA_VISIBLE_DEVICES leaves of the container's GPUs, if it hides some";
     RUN_GPU_MODELS "run.gpu.models" Vec<String>, "Models of the GPUs in the container";
     RUN_GPU_UNREACHABLE "run.gpu.unreachable" Vec<String>, "GPUs that NVML counts and cannot open, and why";
     RUN_GPU_CUDA_MISSES "run.gpu.cuda_misses" Vec<String>, "GPUs that NVML lists and CUDA does not";
-    RUN_GPU_SLOWED "run.gpu.slowed" Vec<String>, "GPUs whose clocks are throttled by temperature or power, with the reason";
+    RUN_GPU_SLOWED "run.gpu.slowed" Vec<String>, "GPUs whose clocks were throttled by temperature or power before or during the collectives, with the reason";
     RUN_GPU_PCIE "run.gpu.pcie_narrow" Vec<String>, "GPUs whose PCIe link runs below its maximum width";
     RUN_GPU_NVLINK_DOWN "run.gpu.nvlinks_down" Vec<String>, "GPUs with inactive NVLinks";
     RUN_GPU_ECC "run.gpu.ecc_errors" Vec<String>, "GPUs with uncorrected memory errors since the driver was loaded";
@@ -505,6 +505,10 @@ keys! {
     RUN_NCCL_WRONG "run.nccl.wrong_values" Vec<String>, "Operations with a wrong result";
     RUN_NCCL_BUSBW "run.nccl.busbw" BTreeMap<String, String>, "Bus bandwidth (busbw) of each operation at its largest size, in GB/s";
     RUN_NCCL_ALL_REDUCE "run.nccl.all_reduce_mb_s" i64, "Bus bandwidth of all_reduce at the largest size of at least 64 MiB, in MB/s";
+    RUN_NCCL_SLOW "run.nccl.slow" Vec<String>, "Operations below 90 % of the bandwidth that sound hosts with these GPUs and links reach, at their largest size";
+    RUN_NCCL_PERCENT "run.nccl.percent_of_sound" i64, "The lowest bandwidth of an operation as a percentage of what sound hosts with these GPUs and links reach";
+    RUN_SLOWED_BY_VARIABLES "run.slowed_by" Vec<String>, "Variables of the run without which all_reduce is faster, by more than noise and a tenth";
+    RUN_SLOWED_PERCENT "run.slowed_percent" i64, "Speed of all_reduce with these variables as a percentage of the speed without them";
     RUN_NCCL_INIT "run.nccl.first_call_ms" i64, "Time from the rendezvous to the end of the first collective, in milliseconds";
     RUN_NCCL_PAIR "run.nccl.first_sendrecv_ms" i64, "Time of the first call between two ranks without a warm-up, in milliseconds";
     RUN_FORCED_ERROR "run.network.error" String, "Why the network-only run failed";

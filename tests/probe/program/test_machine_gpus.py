@@ -44,7 +44,7 @@ class Gpus(Machine):
             for group, names in MEASURED.items():
                 for name in names:
                     self.assertGreater(gpu[group].pop(name), 0)
-            for name in ("busy_percent", "memory_busy_percent", "processes"):  # later than the recording
+            for name in ("busy_percent", "memory_busy_percent", "processes", "traffic"):  # later than the recording
                 gpu.pop(name, None)
             for link in gpu["nvlinks"]:
                 del link["errors"]

@@ -43,8 +43,8 @@ class Ranks(Stage):
         for ranks in (2, 3):
             events = self.collectives(gpus=ranks, stand_in="gpus=%d" % ranks, point_to_point=True)
             event = self.last(events)
-            self.assertEqual(event.get("body"),
-                             {"world_size": ranks, "local_ranks": ranks, "left_out": [], "unclean_exits": []}, event)
+            self.assertEqual(event.get("body"), {"world_size": ranks, "local_ranks": ranks, "left_out": [],
+                                                 "unclean_exits": [], "gpus_during": None, "gpus_after": None}, event)
             self.assertEqual(len(self.parts(events, "measurement")), 2 * len(OPERATIONS))
             self.assertEqual(self.wrong(events), ({}, []))
             self.assertEqual([body["prepared_by"] for body in self.parts(events, "point-to-point")],
@@ -111,6 +111,31 @@ class Ranks(Stage):
     def test_one_rank_alone(self):
         left_out = self.last(self.collectives(world={"gpus": 1}, operations=["all_reduce"]))["body"]["left_out"]
         self.assertIn("second GPU", left_out[0]["why"])
+
+    def test_the_gpus_are_watched(self):
+        self.install("nvml")
+        body = self.last(self.collectives(stand_in="gpus=2 busy=100 clocks_reasons=4", operations=["all_reduce"]))["body"]
+        self.assertEqual(body["gpus_during"], [{"index": index, "event_reasons": ["sw_power_cap"], "sm_mhz_least": 345,
+                                                "celsius_most": 38} for index in range(2)])
+        self.assertEqual([(gpu["index"], gpu["busy_percent"]) for gpu in body["gpus_after"]], [(0, 100), (1, 100)])
+
+    def test_all_reduce_runs_again_without_variables_that_slow_it_down(self):
+        variables = {"NCCL_PROTO": "LL", "NCCL_BUFFSIZE": "65536"}
+        events = self.collectives(variables=variables, operations=["all_reduce", "broadcast"])
+        runs = self.last(events)["body"]["without_variables"]
+        self.assertEqual([run["variables"] for run in runs],
+                         [["NCCL_BUFFSIZE", "NCCL_PROTO"], ["NCCL_BUFFSIZE"], ["NCCL_PROTO"]])
+        for run in runs:
+            size, = run["sizes"]
+            self.assertEqual((run["failed"], size["bytes"], len(size["samples"])), (None, 400, 5))
+        self.assertEqual(len(self.parts(events, "measurement")), 4)
+
+    def test_a_run_without_variables_may_fail(self):
+        body = self.last(self.collectives(variables={"NCCL_PROTO": "LL"}, operations=["all_reduce"], replaced={
+            "applied = dict(rank_settings(options, {}), **replaced)":
+            'applied = dict(rank_settings(options, {}), TORCH_FAULT="crash all_reduce 1", **replaced)'}))["body"]
+        run, = body["without_variables"]
+        self.assertEqual((run["sizes"], run["failed"]["rank"], run["failed"]["signal"]), ([], 1, "SIGSEGV"))
 
     def test_sizes_that_do_not_fit(self):
         left_out, = self.last(self.collectives(sizes=[8, 1 << 50], operations=["all_reduce"]))["body"]["left_out"]

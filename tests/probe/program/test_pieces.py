@@ -2,6 +2,8 @@
 import json
 import os
 import socket
+import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -40,6 +42,32 @@ class Pieces(unittest.TestCase):
             environment = module("environment")
             self.assertEqual(environment.all_variables(), dict(variables, TOKEN=None))
             self.assertEqual(list(environment.variables_of_interest()), ["MASTER_PORT", "NCCL_DEBUG"])
+
+    def test_variables_of_configuration_files_are_replaced(self):
+        module_of_variables = module("unset_variables")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nccl.conf")
+            with open(path, "w") as file:
+                file.write("# NCCL_ALGO=Tree\nNCCL_PROTO = LL\nNCCL_DEBUG=INFO\nno assignment\nNCCL_NTHREADS=64\n")
+            environment = {"NCCL_CONF_FILE": path, "NCCL_MAX_CTAS": "1", "NCCL_DEBUG": "WARN"}
+            with unittest.mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(module_of_variables.slowing_variables(),
+                                 {"NCCL_MAX_CTAS": None, "NCCL_NTHREADS": "", "NCCL_PROTO": "Simple"})
+        with unittest.mock.patch.dict(os.environ, {"NCCL_CONF_FILE": "/nonesuch"}, clear=True):
+            self.assertEqual(module_of_variables.slowing_variables(), {})
+
+    def test_runs_without_variables_end_in_time(self):
+        module_of_variables = module("unset_variables")
+        one, many = ["a"], ["a", "b", "c", "d", "e", "f"]
+        self.assertEqual(module_of_variables.runs_without(one), [one])
+        self.assertEqual(module_of_variables.runs_without(many), [many, ["a"], ["b"], ["c"], ["d"]])
+        asked = []
+
+        def start(replaced, seconds):
+            asked.append((replaced, seconds))
+            raise AssertionError("no run has time")
+        self.assertEqual(module_of_variables.measured_without({"a": None}, start, time.monotonic() - 1), [])
+        self.assertEqual(asked, [])
 
     def test_plan_errors_name_the_place(self):
         plan, steps = module("plan"), module("main").STEPS

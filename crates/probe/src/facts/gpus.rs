@@ -7,9 +7,10 @@ use facts::key::{self, Definition};
 use facts::machine::Host;
 use model::{Fact, Gap, Version, size};
 
-use super::super::recording::{Recording, StepOutcome};
+use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
-use super::super::wire::gpus::{GpuState, GpusBody, XidEvent};
+use super::super::wire::collectives::CollectivesBody;
+use super::super::wire::gpus::{GpuState, GpusBody, LinkTraffic, XidEvent};
 use super::{none_of, seen, texts, unanswered};
 
 const KEYS: &[&Definition] = key::definitions![
@@ -100,11 +101,11 @@ pub(super) fn produce(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     let missed = misses.value().is_none_or(|uuids| uuids.iter().any(|uuid| !job.has(uuid)));
     let misses = misses.and_then(|uuids, _| texts(step, uuids.into_iter().filter(|uuid| !job.has(uuid)).collect()));
     facts.insert(key::RUN_GPU_CUDA_MISSES, misses);
-    facts.insert(key::RUN_GPU_BUSY, each(busy));
+    facts.insert(key::RUN_GPU_BUSY, with_more(each(busy), step, busy_after(recording)));
     facts.insert(key::RUN_GPU_TAKEN, each(memory_taken));
     let hidden = hidden(&body).filter(|_| missed);
     facts.insert(key::RUN_GPU_HIDDEN, hidden.map_or(Fact::Absent, |text| seen(step, text)));
-    facts.insert(key::RUN_GPU_SLOWED, each(slowed));
+    facts.insert(key::RUN_GPU_SLOWED, with_more(each(slowed), step, slowed_during(recording)));
     facts.insert(key::RUN_GPU_PCIE, each(narrow));
     facts.insert(key::RUN_GPU_NVLINK_DOWN, each(links_down));
     facts.insert(key::RUN_GPU_ECC, each(ecc_errors));
@@ -146,14 +147,72 @@ fn missing(recording: &Recording) -> Fact<String> {
 /// Describes a problem of a GPU, if there is one. Returns the gap if that is unknown.
 type Describe = fn(&GpuState) -> Result<Option<String>, Gap>;
 
+/// Adds what the collectives show of the GPUs to what the step `gpus` shows.
+fn with_more(before: Fact<Vec<String>>, step: &StepRecord, more: Vec<String>) -> Fact<Vec<String>> {
+    if more.is_empty() {
+        return before;
+    }
+    texts(step, before.value().into_iter().flatten().cloned().chain(more).collect())
+}
+
 /// Share of a sample period from which on a GPU counts as busy. An idle GPU has 0.
 const BUSY_PERCENT: i64 = 25;
 
+/// Bytes per second in one direction from which on the NVLinks of a GPU count as used. Those of an idle GPU carry nothing.
+const USED_LINKS: i64 = 10_000_000_000;
+
 fn busy(gpu: &GpuState) -> Result<Option<String>, Gap> {
-    let Some(percent) = gpu.busy_percent.known()?.filter(|percent| **percent >= BUSY_PERCENT) else { return Ok(None) };
+    let percent = gpu.busy_percent.known()?.filter(|percent| **percent >= BUSY_PERCENT);
     let used = gpu.memory.value().and_then(|memory| memory.used_bytes.copied());
     let used = used.map(|used| format!(", {} of its memory in use", size(used.unsigned_abs()))).unwrap_or_default();
-    Ok(Some(format!("{percent} % busy{used}{}", users(gpu))))
+    let busy = percent.map(|percent| format!("{percent} % busy{used}"));
+    Ok(load(busy, gpu.traffic.value()).map(|load| load + &users(gpu)))
+}
+
+/// Joins what computes on a GPU and what crosses its links; `None` without either.
+fn load(busy: Option<String>, traffic: Option<&LinkTraffic>) -> Option<String> {
+    let parts: Vec<_> = busy.into_iter().chain(traffic.and_then(links_used)).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Describes the data that crosses a GPU's NVLinks, if it is more than a little.
+fn links_used(traffic: &LinkTraffic) -> Option<String> {
+    let ways =
+        [("send", &traffic.nvlink_sent_bytes_per_second), ("receive", &traffic.nvlink_received_bytes_per_second)];
+    let used = ways.into_iter().filter_map(|(way, rate)| {
+        let rate = rate.copied().filter(|rate| *rate >= USED_LINKS)?;
+        Some(format!("{way} {} GB/s", rate / 1_000_000_000))
+    });
+    let used: Vec<_> = used.collect();
+    (!used.is_empty()).then(|| format!("its NVLinks {}", used.join(" and ")))
+}
+
+/// The GPUs that other processes used after all ranks had ended.
+fn busy_after(recording: &Recording) -> Vec<String> {
+    let Some((_, body)) = recording.result::<CollectivesBody>() else { return Vec::new() };
+    let described = body.gpus_after.list().iter().filter_map(|gpu| {
+        let percent = gpu.busy_percent.copied().filter(|percent| *percent >= BUSY_PERCENT);
+        let load = load(percent.map(|percent| format!("{percent} % busy")), gpu.traffic.value())?;
+        Some(format!("GPU {} after the run: {load}", gpu.index.copied().unwrap_or_default()))
+    });
+    described.collect()
+}
+
+/// The GPUs whose clocks were throttled while the collectives ran.
+fn slowed_during(recording: &Recording) -> Vec<String> {
+    let Some((_, body)) = recording.result::<CollectivesBody>() else { return Vec::new() };
+    let described = body.gpus_during.list().iter().filter_map(|gpu| {
+        let reasons = troubles(gpu.event_reasons.list());
+        let celsius = gpu.celsius_most.copied().map(|most| format!(" at {most} °C")).unwrap_or_default();
+        let index = gpu.index.copied().unwrap_or_default();
+        (!reasons.is_empty()).then(|| format!("GPU {index} during the collectives: {}{celsius}", reasons.join(", ")))
+    });
+    described.collect()
+}
+
+/// The reasons that are problems.
+fn troubles(reasons: &[String]) -> Vec<String> {
+    reasons.iter().filter(|reason| TROUBLE.contains(&reason.as_str())).cloned().collect()
 }
 
 /// Names the processes that use a GPU, where the container shares the host's PID namespace: ` by python3 (PID 7)`.
@@ -198,8 +257,7 @@ fn hidden(body: &GpusBody) -> Option<String> {
 
 fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let reasons = gpu.clocks.known_in(|clocks| &clocks.event_reasons)?;
-    let trouble: Vec<_> =
-        reasons.into_iter().flatten().filter(|reason| TROUBLE.contains(&reason.as_str())).cloned().collect();
+    let trouble = troubles(reasons.map_or(&[], Vec::as_slice));
     let celsius = gpu.temperature.value().and_then(|temperature| temperature.gpu_celsius.copied());
     let celsius = celsius.map(|now| format!(" at {now} °C")).unwrap_or_default();
     Ok((!trouble.is_empty()).then(|| format!("{}{celsius}", trouble.join(", "))))
@@ -312,6 +370,24 @@ mod tests {
         assert_eq!(missing(r#""event":"result","seconds":1.0,"body":{"gpus":[{}]}"#), Fact::Absent);
         let unread = missing(r#""event":"result","seconds":1.0,"body":{"gpus":7}"#);
         assert!(matches!(unread, Fact::Unknown(_)), "{unread:?}");
+    }
+
+    #[test]
+    fn load_of_other_processes_is_seen_on_the_links_and_after_the_run() {
+        let traffic = r#"{"nvlink_sent_bytes_per_second":393731921576,"nvlink_received_bytes_per_second":0}"#;
+        let gpus = format!(
+            r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"gpus":[{{"index":1,"traffic":{traffic}}}]}}}}"#
+        );
+        let after = format!(
+            r#"{{"ncclcheck":1,"event":"result","step":"collectives","seconds":1.0,"body":{{"gpus_after":[{{"index":0,"busy_percent":5,"traffic":{{}}}},{{"index":1,"busy_percent":99,"traffic":{traffic}}}],"gpus_during":[{{"index":0,"event_reasons":["sw_power_cap","hw_thermal_slowdown"],"celsius_most":91}}]}}}}"#
+        );
+        let mut facts = Facts::default();
+        super::super::add(&Recording::read([gpus, after].join("\n").as_bytes()), &JobGpus::default(), &mut facts);
+        let busy = facts.get(key::RUN_GPU_BUSY).value().unwrap();
+        let sends = "its NVLinks send 393 GB/s";
+        assert_eq!(*busy, [format!("GPU 1: {sends}"), format!("GPU 1 after the run: 99 % busy, {sends}")]);
+        let slowed = facts.get(key::RUN_GPU_SLOWED).value().unwrap();
+        assert_eq!(*slowed, ["GPU 0 during the collectives: hw_thermal_slowdown at 91 °C"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod given;
 mod gpus;
 mod pytorch;
 mod rdma;
+mod speed;
 mod storage;
 mod topology;
 mod variables;
@@ -21,6 +22,7 @@ use super::recording::{Recording, StepOutcome, StepRecord};
 
 pub use collectives::{bandwidth, log, log_of_run};
 pub use gpus::JobGpus;
+pub use speed::table_of_speeds;
 
 /// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned. `job` has the GPUs
 /// of all tasks that are judged together.
@@ -34,6 +36,7 @@ pub fn add(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     pytorch::produce(recording, facts);
     collectives::produce(recording, facts);
     variables::produce(recording, facts);
+    speed::produce(recording, facts);
 }
 
 /// The host that the probe ran on, if the recording describes it.

@@ -5,7 +5,8 @@ import re
 import uuid
 
 from ncclcheck_probe.cuda_driver import CudaDriver
-from ncclcheck_probe.nvml import nvlink_states, nvml_gpu_count, nvml_word, open_nvml
+from ncclcheck_probe.nvlink_traffic import nvlink_traffic
+from ncclcheck_probe.nvml import nvlink_states, nvml_gpu_count, nvml_word, nvml_words, open_nvml
 from ncclcheck_probe.nvml import NVML_ARCHITECTURES, NVML_CLOCKS, NVML_COMPUTE_MODES
 from ncclcheck_probe.nvml import NVML_CLOCKS_EVENT_REASONS, NVML_ECC_COUNTERS, NVML_ECC_ERROR_TYPES, NVML_FABRIC_STATES
 from ncclcheck_probe.nvml import NVML_FABRIC_CONFIGURATION_SHIFT, NVML_FABRIC_CONFIGURATIONS, NVML_FABRIC_HEALTH_ANSWERS
@@ -14,7 +15,7 @@ from ncclcheck_probe.nvml import NVML_NVLINK_COUNT_FIELDS, NVML_NVLINK_ERROR_COU
 from ncclcheck_probe.nvml import NVML_NVLINK_VERSIONS, NVML_RETIREMENT_CAUSES, NVML_RETURN_NAMES
 from ncclcheck_probe.nvml import NVML_TEMPERATURE_SENSOR_GPU, NVML_TEMPERATURE_THRESHOLDS
 from ncclcheck_probe.pci import pci_link_gts
-from ncclcheck_probe.readings import Readings, Unread, errno_name, first_readable, known
+from ncclcheck_probe.readings import Readings, Unread, errno_name, known
 from ncclcheck_probe.sysfs import kernel_text, number_ranges
 
 # Set by the container's or job's launcher. They select and number the GPUs that NVML and CUDA show.
@@ -62,11 +63,16 @@ def cuda_release(number):
 def gpu_bodies(nvml):
     """(body of each GPU that NVML can open, index and reason of each GPU that it cannot)."""
     seen, unreachable = [], []
+    devices = []
     for index in range(nvml_gpu_count(nvml)):
         try:
-            seen.append(gpu_body(nvml, index, nvml.device(index)))
+            device = nvml.device(index)
+            seen.append(gpu_body(nvml, index, device))
+            devices.append(device)
         except Unread as why:
             unreachable.append({"index": index, "why": str(why)})
+    for body, traffic in zip(seen, nvlink_traffic(nvml, devices)):
+        body["traffic"] = traffic
     return seen, unreachable
 
 
@@ -194,19 +200,12 @@ def gpu_clocks(nvml, device):
         clocks.read("%s_mhz" % name, nvml.value, "nvmlDeviceGetClockInfo", device, number)
         clocks.read("%s_max_mhz" % name, nvml.value, "nvmlDeviceGetMaxClockInfo", device, number)
         clocks.read("%s_application_mhz" % name, nvml.value, "nvmlDeviceGetApplicationsClock", device, number)
-    mask = clocks.read("event_reasons_mask", gpu_clocks_event_mask, nvml, device)
+    mask = clocks.read("event_reasons_mask", nvml.clock_limits, device)
     if mask is None:
         clocks.give_up(["event_reasons"], clocks.unread["event_reasons_mask"])
     else:
-        clocks.fields["event_reasons"] = [nvml_word(NVML_CLOCKS_EVENT_REASONS, 1 << bit)
-                                          for bit in range(mask.bit_length()) if mask >> bit & 1]
+        clocks.fields["event_reasons"] = nvml_words(NVML_CLOCKS_EVENT_REASONS, mask)
     return clocks.body()
-
-
-def gpu_clocks_event_mask(nvml, device):
-    """Clocks event reasons as bits; older drivers know only the name "throttle reasons"."""
-    return first_readable(lambda: nvml.value("nvmlDeviceGetCurrentClocksEventReasons", device),
-                          lambda: nvml.value("nvmlDeviceGetCurrentClocksThrottleReasons", device))
 
 
 def gpu_temperature(nvml, device):

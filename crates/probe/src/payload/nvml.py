@@ -7,7 +7,7 @@ import ctypes
 import re
 
 from ncclcheck_probe.foreign import ForeignLibrary
-from ncclcheck_probe.readings import Unread
+from ncclcheck_probe.readings import Unread, first_readable
 from ncclcheck_probe.task import Skipped
 
 NVML_RETURN_NAMES = {
@@ -49,6 +49,8 @@ NVML_NVLINK_ERROR_COUNTERS = {"replay": 0, "recovery": 1, "crc_flit": 2, "crc_da
 # NVML_FI_DEV_*: the fields that nvmlDeviceGetFieldValues reads. Fields of a link have the link as scope. Blackwell has
 # the NVLINK_COUNT_* fields instead of the error counters above.
 NVML_FIELD_MEMORY_TEMPERATURE = 82
+NVML_FIELD_NVLINK_SENT, NVML_FIELD_NVLINK_RECEIVED = 138, 139  # NVLINK_THROUGHPUT_DATA_TX and _RX, in KiB
+NVML_ALL_LINKS = 2 ** 32 - 1  # as scope of these two: the sum of all links
 NVML_FIELD_NVLINK_SPEED = 164
 NVML_NVLINK_COUNT_FIELDS = {"link_recovery_events": 215, "effective_errors": 219, "symbol_errors": 221}
 
@@ -290,6 +292,11 @@ class Nvml:
         self.call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(rates))
         return rates.gpu, rates.memory
 
+    def clock_limits(self, device):
+        """Clocks event reasons as bits; older drivers know only the name "throttle reasons"."""
+        return first_readable(lambda: self.value("nvmlDeviceGetCurrentClocksEventReasons", device),
+                              lambda: self.value("nvmlDeviceGetCurrentClocksThrottleReasons", device))
+
     def fabric(self, device):
         """The NvmlFabricInfo of `device`."""
         info = NvmlFabricInfo(version=nvml_struct_version(NvmlFabricInfo, 2))
@@ -334,6 +341,11 @@ def nvml_struct_version(structure, version):
 def nvml_word(words, number):
     """The word for `number`, or the number as text if the driver is newer than this program."""
     return words.get(number, str(number))
+
+
+def nvml_words(words, mask):
+    """The words of the bits of `mask`, from the lowest."""
+    return [nvml_word(words, 1 << bit) for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def sysfs_pci_address(address):

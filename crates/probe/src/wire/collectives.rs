@@ -3,12 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::Field;
+use super::gpus::LinkTraffic;
 use super::speed::Bandwidth;
+use super::what_if::VariantSize;
 
 impl Measurement {
     /// Bus bandwidth in bytes per second; `None` if it is not known.
     pub fn busbw(&self) -> Option<f64> {
         self.busbw_bytes_per_second.copied().map(f64::from)
+    }
+
+    /// Bus bandwidth of the fastest sample, in bytes per second, which noise lowers least.
+    pub fn best_busbw(&self) -> Option<f64> {
+        let gain = self.seconds_median.copied().zip(self.seconds_min.copied());
+        let gain = gain.filter(|(_, least)| *least > 0.0).map_or(1.0, |(median, least)| median / least);
+        Some(self.busbw()? * gain)
     }
 }
 
@@ -20,6 +29,29 @@ objects! {
     pub struct CollectivesBody is step "collectives" {
         pub left_out: Field<Vec<LeftOut>>,
         pub unclean_exits: Field<Vec<UncleanExit>>,
+        pub gpus_during: Field<Vec<GpuDuring>>,
+        pub gpus_after: Field<Vec<GpuAfter>>,
+        pub without_variables: Field<Vec<RunWithout>>,
+    }
+
+    /// Clocks of a GPU while the collectives ran.
+    pub struct GpuDuring {
+        pub index: Field<i64>,
+        pub event_reasons: Field<Vec<String>>,
+        pub celsius_most: Field<i64>,
+    }
+
+    /// Load of a GPU after all ranks have ended, which is that of other processes.
+    pub struct GpuAfter {
+        pub index: Field<i64>,
+        pub busy_percent: Field<i64>,
+        pub traffic: Field<LinkTraffic>,
+    }
+
+    /// The largest size without some variables. The first run is without all that the container sets.
+    pub struct RunWithout {
+        pub variables: Field<Vec<String>>,
+        pub sizes: Field<Vec<VariantSize>>,
     }
 
     /// A measurement that was left out. Without `bytes`, all sizes of the operation were left out.
@@ -68,6 +100,7 @@ objects! {
         pub operation: Field<String>,
         pub bytes: Field<u64>,
         pub in_place: Field<bool>,
+        pub seconds_min: Field<f64>,
         pub seconds_median: Field<f64>,
         pub busbw_bytes_per_second: Field<Bandwidth>,
         /// Number of wrong elements on all ranks.

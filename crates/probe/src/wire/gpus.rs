@@ -41,6 +41,13 @@ objects! {
         pub pcie: Field<Pcie>,
         pub nvlinks: Field<Vec<NvLink>>,
         pub fabric: Field<FabricState>,
+        pub traffic: Field<LinkTraffic>,
+    }
+
+    /// What crosses the NVLinks of a GPU that no rank uses, in each direction.
+    pub struct LinkTraffic {
+        pub nvlink_sent_bytes_per_second: Field<i64>,
+        pub nvlink_received_bytes_per_second: Field<i64>,
     }
 
     /// A process with a context on a GPU.
