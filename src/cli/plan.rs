@@ -156,7 +156,8 @@ impl ImagesPlan {
             let what = "--launch -: standard input cannot also be another launch file or an image";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
+        let mut launch = launch(&common.launch, &common.env, &common.reading.access.limits()?)?;
+        launch.files.extend(common.like.map(LaunchFile::with_shown));
         let given = process.command.as_deref().map(|text| StartCommand::of_option("--command", text)).transpose();
         let given = given.map_err(|why| CliError::Usage(format!("--command: {why}")))?;
         let user = process.user.map(|name| Ok(StartUser::named(&name)));

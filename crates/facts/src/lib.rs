@@ -30,6 +30,7 @@ pub mod words;
 
 pub use environment::{VariableDescription, describe_variable, is_judged, variable_names};
 pub use environment::{misread_values, takes_any};
+pub use host::recorded::names::cpu_numbers;
 pub use image::is_shown;
 pub use start::{Handover, NoHandover, handover};
 pub use tables::tables;

@@ -1,8 +1,17 @@
 //! Arrangement of the container: all parameters of `docker run` in one value. The engine's request and the equivalent
 //! command line both derive from it, so that a security team reads exactly what runs.
 
+mod gpus;
+mod security;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+
+use super::command::TMP;
+
+pub use gpus::{GpuRequest, GpuSelection};
+pub use security::SecurityOption;
 
 /// A container's arrangement. `None` and empty fields mean the engine's default, unless the field documents another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +28,8 @@ pub struct Arrangement {
     pub arguments: Vec<String>,
     /// Requested GPUs.
     pub gpus: GpuSelection,
+    /// Capabilities of the driver, such as `utility`, in a request of [`GpuWay::Request`]; empty for those that the image names.
+    pub gpu_capabilities: Vec<String>,
     /// Way of requesting the GPUs; `None` is the way that the engine supports.
     pub gpu_way: Option<GpuWay>,
     /// Network mode: `host`, `bridge`, `none`, a network's name.
@@ -31,20 +42,34 @@ pub struct Arrangement {
     pub hostname: Option<String>,
     /// Size of /dev/shm in bytes; the engine's default is 64 MiB.
     pub shm_size: Option<u64>,
-    /// Resource limits; if empty, locked memory is unlimited where the engine permits it.
-    pub ulimits: Vec<Ulimit>,
+    /// Resource limits; `None` is unlimited locked memory where the engine permits it.
+    pub ulimits: Option<Vec<Ulimit>>,
     /// True if the container gets /dev/infiniband; `None` passes it if this host has it.
     pub rdma: Option<bool>,
-    /// Other device nodes of the host, by path.
+    /// Other devices of the host, as `docker run --device` takes them: `HOST[:CONTAINER[:rwm]]`, or by CDI name.
     pub devices: Vec<String>,
     /// Environment variables, which override the image's.
     pub env: Vec<(String, String)>,
     /// Mounts, as `docker run -v` takes them.
     pub volumes: Vec<String>,
+    /// File systems in memory, as `docker run --tmpfs` takes them: `PATH[:OPTIONS]`.
+    pub tmpfs: Vec<String>,
     /// User in the container; `None` is the image's user.
     pub user: Option<String>,
     /// Capabilities that are kept, or behind the image's entrypoint added to the engine's default ones.
     pub capabilities: Vec<String>,
+    /// True for all capabilities and devices. The container is then not sealed.
+    pub privileged: bool,
+    /// Security options beside those of a sealed container.
+    pub security: Vec<SecurityOption>,
+    /// OCI runtime; `None` is the engine's default.
+    pub runtime: Option<String>,
+    /// Limit on the time of CPUs; `None` is unlimited.
+    pub cpus: Option<Cpus>,
+    /// CPUs that the container may run on, as the kernel lists them; `None` is all.
+    pub cpuset_cpus: Option<String>,
+    /// NUMA nodes whose memory the container may use, as the kernel lists them; `None` is all.
+    pub cpuset_mems: Option<String>,
     /// Memory limit in bytes; 0 is unlimited, `None` is three quarters of the engine's memory.
     pub memory: Option<u64>,
     /// Limit on processes and threads; 0 is unlimited.
@@ -79,17 +104,6 @@ pub enum EntrypointUse {
     OfImage,
 }
 
-/// A selection of GPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GpuSelection {
-    /// All GPUs of the host.
-    All,
-    /// The first N GPUs.
-    Count(u32),
-    /// GPUs by index, UUID or MIG name.
-    These(Vec<String>),
-}
-
 /// A way of requesting GPUs from an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuWay {
@@ -114,46 +128,71 @@ pub struct Ulimit {
     pub hard: i64,
 }
 
-impl GpuSelection {
-    /// Names of the Container Device Interface for these GPUs.
-    pub(super) fn cdi_names(&self) -> Vec<String> {
-        let name = |which: &str| format!("nvidia.com/gpu={which}");
-        match self {
-            Self::All => vec![name("all")],
-            Self::Count(count) => (0..*count).map(|index| name(&index.to_string())).collect(),
-            Self::These(ids) => ids.iter().map(|id| name(id)).collect(),
-        }
+/// A number of CPUs, in billionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpus(pub i64);
+
+impl Arrangement {
+    /// True for a container without privileges whose root file system is read-only.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.entrypoint == EntrypointUse::Replaced && !self.privileged
+    }
+
+    /// True if something gives it GPUs: the request, its devices, or NVIDIA's runtime.
+    pub(super) fn gives_gpus(&self) -> bool {
+        let is_gpu = |device: &String| device.starts_with("nvidia.com/gpu=") || device.starts_with("/dev/nvidia");
+        self.gpu_way != Some(GpuWay::None)
+            || self.devices.iter().any(is_gpu)
+            || self.runtime.as_ref().is_some_and(|runtime| runtime.starts_with("nvidia"))
+    }
+
+    /// Security options. One that was asked for takes the place of the seal's.
+    pub(super) fn security_options(&self) -> Vec<SecurityOption> {
+        let seal = SecurityOption::no_new_privileges();
+        let adds = self.is_sealed() && self.security.iter().all(|option| option.name() != seal.name());
+        adds.then_some(seal).into_iter().chain(self.security.iter().cloned()).collect()
+    }
+
+    /// File systems in memory by path, each with its options. A sealed container has /tmp, unless something else is there.
+    pub(super) fn tmpfs_mounts(&self) -> BTreeMap<String, String> {
+        let is_tmp = |volume: &String| volume.split(':').nth(1) == Some(TMP.0);
+        let seal = (self.is_sealed() && !self.volumes.iter().any(is_tmp)).then_some(TMP);
+        let own = self.tmpfs.iter().map(|text| text.split_once(':').unwrap_or((text, "")));
+        seal.into_iter().chain(own).map(|(path, options)| (path.to_owned(), options.to_owned())).collect()
     }
 }
 
-impl FromStr for GpuSelection {
+impl Cpus {
+    /// The number of CPUs.
+    #[expect(clippy::cast_precision_loss, reason = "limits are compared by hundredths")]
+    pub(super) fn count(self) -> f64 {
+        self.0 as f64 / NANO as f64
+    }
+}
+
+impl FromStr for Cpus {
     type Err = String;
 
-    /// Parses the syntax of `docker run --gpus`: `all`, a number, or `device=0,2`.
+    /// Parses a decimal number of CPUs, such as `8` or `1.5`.
     fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.strip_prefix("device=")) {
-            ("all", _) => Ok(Self::All),
-            (_, Some(ids)) if ids.split(',').all(|id| !id.is_empty()) => {
-                Ok(Self::These(ids.split(',').map(ToOwned::to_owned).collect()))
-            }
-            _ => match text.parse() {
-                Ok(0) | Err(_) => Err("expected all, a number of at least 1, or device=ID,...".to_owned()),
-                Ok(count) => Ok(Self::Count(count)),
-            },
+        let usage = || "expected a number of CPUs, such as 8 or 1.5".to_owned();
+        let (whole, parts) = text.split_once('.').unwrap_or((text, ""));
+        let digits = format!("{whole}{parts:0<9}");
+        if parts.len() > 9 || matches!(text, "" | ".") || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(usage());
         }
+        digits.parse().ok().map(Self).ok_or_else(usage)
     }
 }
 
-impl fmt::Display for GpuSelection {
+impl fmt::Display for Cpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("all"),
-            Self::Count(count) => write!(f, "{count}"),
-            // Docker's command line parses the value as CSV.
-            Self::These(ids) => write!(f, "\"device={}\"", ids.join(",")),
-        }
+        let text = format!("{}.{:09}", self.0 / NANO, self.0 % NANO);
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
+
+const NANO: i64 = 1_000_000_000;
 
 impl FromStr for Ulimit {
     type Err = String;
@@ -202,19 +241,27 @@ pub(super) mod tests {
             python: "python3".to_owned(),
             arguments: vec!["-c".to_owned(), "print('it')".to_owned()],
             gpus: GpuSelection::These(vec!["0".to_owned(), "2".to_owned()]),
+            gpu_capabilities: Vec::new(),
             gpu_way: Some(GpuWay::Request),
             network: "host".to_owned(),
             ipc: Some("host".to_owned()),
             pid: None,
             hostname: None,
             shm_size: Some(8 << 30),
-            ulimits: vec!["memlock=-1".parse().unwrap()],
+            ulimits: Some(vec!["memlock=-1".parse().unwrap()]),
             rdma: None,
             devices: vec!["/dev/infiniband".to_owned()],
             env: vec![("NCCL_DEBUG".to_owned(), "WARN".to_owned())],
             volumes: vec!["/data:/data:ro".to_owned()],
+            tmpfs: vec!["/scratch:size=1g".to_owned()],
             user: Some("1000".to_owned()),
             capabilities: vec!["IPC_LOCK".to_owned()],
+            privileged: false,
+            security: vec![SecurityOption::read("seccomp=unconfined").unwrap()],
+            runtime: Some("runc".to_owned()),
+            cpus: Some(Cpus(1_500_000_000)),
+            cpuset_cpus: Some("0-1".to_owned()),
+            cpuset_mems: Some("0".to_owned()),
             memory: Some(1 << 30),
             pids: 4096,
             pull: PullPolicy::Missing,
@@ -223,20 +270,41 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn gpu_selections_have_dockers_syntax() {
-        let these = |ids: &[&str]| Ok(GpuSelection::These(ids.iter().map(|id| (*id).to_owned()).collect()));
-        assert_eq!("all".parse(), Ok(GpuSelection::All));
-        assert_eq!("2".parse(), Ok(GpuSelection::Count(2)));
-        assert_eq!("device=0,GPU-1a".parse(), these(&["0", "GPU-1a"]));
-        assert_eq!("device=1".parse::<GpuSelection>().unwrap().to_string(), "\"device=1\"");
-        assert_eq!(GpuSelection::Count(2).cdi_names(), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
-        assert_eq!(GpuSelection::All.cdi_names(), ["nvidia.com/gpu=all"]);
-        assert_eq!(GpuSelection::These(vec!["GPU-1a".to_owned()]).cdi_names(), ["nvidia.com/gpu=GPU-1a"]);
-        assert_eq!([GpuSelection::All, GpuSelection::Count(2)].map(|gpus| gpus.to_string()), ["all", "2"]);
-        assert_eq!("1".parse(), Ok(GpuSelection::Count(1)));
-        for odd in ["", "0", "none", "device=", "device=0,", "-1"] {
-            assert!(odd.parse::<GpuSelection>().is_err(), "{odd}");
+    fn numbers_of_cpus_have_dockers_syntax() {
+        for (text, nano, shown) in
+            [("8", 8_000_000_000, "8"), ("1.50", 1_500_000_000, "1.5"), (".5", 500_000_000, "0.5"), ("0", 0, "0")]
+        {
+            assert_eq!(text.parse(), Ok(Cpus(nano)), "{text}");
+            assert_eq!(Cpus(nano).to_string(), shown);
         }
+        for odd in ["", ".", "-1", "x", "1.5.2", "1.0000000001", "99999999999999999999999", "+1"] {
+            assert!(odd.parse::<Cpus>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_takes_the_place_of_the_seal() {
+        let texts = |arrangement: &Arrangement| {
+            arrangement.security_options().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&plain()), ["no-new-privileges", "seccomp=unconfined"]);
+        let own = SecurityOption::read("no-new-privileges:false").unwrap();
+        assert_eq!(texts(&Arrangement { security: vec![own], ..plain() }), ["no-new-privileges:false"]);
+        assert_eq!(texts(&Arrangement { privileged: true, ..plain() }), ["seccomp=unconfined"]);
+        let paths = |arrangement: &Arrangement| arrangement.tmpfs_mounts().into_keys().collect::<Vec<_>>();
+        assert_eq!(paths(&plain()), ["/scratch", "/tmp"]);
+        assert_eq!(paths(&Arrangement { volumes: vec!["/x:/tmp".to_owned()], ..plain() }), ["/scratch"]);
+        assert_eq!(paths(&Arrangement { privileged: true, ..plain() }), ["/scratch"]);
+        let own = Arrangement { tmpfs: vec!["/tmp".to_owned()], ..plain() };
+        assert_eq!(own.tmpfs_mounts(), [("/tmp".to_owned(), String::new())].into());
+    }
+
+    #[test]
+    fn gpus_come_in_several_ways() {
+        let none = Arrangement { gpu_way: Some(GpuWay::None), ..plain() };
+        assert!(plain().gives_gpus() && !none.gives_gpus());
+        assert!(Arrangement { runtime: Some("nvidia".to_owned()), ..none.clone() }.gives_gpus());
+        assert!(Arrangement { devices: vec!["nvidia.com/gpu=all".to_owned()], ..none }.gives_gpus());
     }
 
     #[test]

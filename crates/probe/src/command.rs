@@ -4,13 +4,16 @@ use std::fmt;
 
 use model::shell_word;
 
-use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
+use super::arrangement::{Arrangement, EntrypointUse, GpuRequest, GpuWay};
 
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
 pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     let mut line = CommandLine("docker run --rm --interactive".to_owned());
     match arrangement.gpu_way {
-        Some(GpuWay::Request) => line.option("--gpus", &arrangement.gpus),
+        Some(GpuWay::Request) => {
+            let (gpus, capabilities) = (arrangement.gpus.clone(), arrangement.gpu_capabilities.clone());
+            line.option("--gpus", GpuRequest { gpus, capabilities });
+        }
         Some(GpuWay::Cdi) => line.options("--device", arrangement.gpus.cdi_names()),
         Some(GpuWay::Devices | GpuWay::None) | None => {}
     }
@@ -20,15 +23,22 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     line.options("--pid", &arrangement.pid);
     line.options("--hostname", &arrangement.hostname);
     line.options("--shm-size", arrangement.shm_size);
-    line.options("--ulimit", &arrangement.ulimits);
+    line.options("--ulimit", arrangement.ulimits.iter().flatten());
+    line.options("--runtime", &arrangement.runtime);
+    line.options("--cpus", arrangement.cpus);
+    line.options("--cpuset-cpus", &arrangement.cpuset_cpus);
+    line.options("--cpuset-mems", &arrangement.cpuset_mems);
     line.options("--memory", arrangement.memory);
     line.option("--pids-limit", arrangement.pids);
-    if arrangement.entrypoint == EntrypointUse::Replaced {
+    if arrangement.is_sealed() {
         line.option("--cap-drop", "ALL");
-        line.option("--security-opt", "no-new-privileges");
         line.word("--read-only");
-        line.option("--tmpfs", format!("{}:{}", TMP.0, TMP.1));
     }
+    if arrangement.privileged {
+        line.word("--privileged");
+    }
+    line.options("--security-opt", arrangement.security_options());
+    line.options("--tmpfs", arrangement.tmpfs_mounts().iter().map(|(path, options)| tmpfs(path, options)));
     line.options("--cap-add", &arrangement.capabilities);
     line.option("--log-driver", "none");
     line.options("--user", &arrangement.user);
@@ -47,6 +57,10 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     }
     arrangement.arguments.iter().for_each(|argument| line.word(argument));
     format!("{} < {}", line.0, shell_word(payload))
+}
+
+fn tmpfs(path: &str, options: &str) -> String {
+    if options.is_empty() { path.to_owned() } else { format!("{path}:{options}") }
 }
 
 /// A command line under construction.
@@ -80,17 +94,17 @@ mod tests {
 
     #[test]
     fn the_command_line_has_every_option_of_the_launch() {
-        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --security-opt no-new-privileges --read-only --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --cap-add IPC_LOCK --log-driver none --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
+        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --runtime runc --cpus 1.5 --cpuset-cpus 0-1 --cpuset-mems 0 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --read-only --security-opt no-new-privileges --security-opt seccomp=unconfined --tmpfs /scratch:size=1g --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --cap-add IPC_LOCK --log-driver none --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
     }
 
     #[test]
     fn an_entrypoint_gets_the_program_as_its_arguments_and_the_engines_default_privileges() {
         let line = docker_run(&Arrangement { entrypoint: EntrypointUse::OfImage, ..plain() }, "payload.py");
         assert!(line.ends_with(r"my/image python3 -c 'print('\''it'\'')' < payload.py"), "{line}");
-        for sealed in ["--entrypoint", "--cap-drop", "--security-opt", "--read-only", "--tmpfs"] {
+        for sealed in ["--entrypoint", "--cap-drop", "no-new-privileges", "--read-only", "/tmp"] {
             assert!(!line.contains(sealed), "{line}");
         }
-        assert!(line.contains("--pids-limit 4096 --cap-add IPC_LOCK --log-driver none --user 1000"), "{line}");
+        assert!(line.contains("--tmpfs /scratch:size=1g --cap-add IPC_LOCK --log-driver none --user 1000"), "{line}");
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::path::Path;
 use facts::is_shown;
 use model::conceal_words;
 
-use super::arrangement::{Arrangement, EntrypointUse, GpuSelection, PullPolicy, Ulimit};
+use super::arrangement::{Arrangement, EntrypointUse, GpuSelection, GpuWay, PullPolicy, Ulimit};
 use super::engine::Offers;
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
 /// Default limit on the processes and threads of a container.
-pub const DEFAULT_PIDS: u32 = 32768;
+const DEFAULT_PIDS: u32 = 32768;
 
 impl Arrangement {
     /// A container with all GPUs on the host's network.
@@ -23,19 +23,27 @@ impl Arrangement {
             python: "python3".to_owned(),
             arguments: Vec::new(),
             gpus: GpuSelection::All,
+            gpu_capabilities: Vec::new(),
             gpu_way: None,
             network: "host".to_owned(),
             ipc: None,
             pid: None,
             hostname: None,
             shm_size: None,
-            ulimits: Vec::new(),
+            ulimits: None,
             rdma: None,
             devices: Vec::new(),
             env: Vec::new(),
             volumes: Vec::new(),
+            tmpfs: Vec::new(),
             user: None,
             capabilities: Vec::new(),
+            privileged: false,
+            security: Vec::new(),
+            runtime: None,
+            cpus: None,
+            cpuset_cpus: None,
+            cpuset_mems: None,
             memory: None,
             pids: DEFAULT_PIDS,
             pull: PullPolicy::Missing,
@@ -46,14 +54,14 @@ impl Arrangement {
     /// The arrangement on this engine: with its way of requesting GPUs, and with the defaults that are not its own.
     pub(super) fn on(&self, offers: &Offers) -> Self {
         let mut arrangement = self.clone();
-        arrangement.gpu_way.get_or_insert_with(|| offers.gpu_way());
+        // Names of the Container Device Interface have no capabilities.
+        let has_capabilities = !self.gpu_capabilities.is_empty();
+        arrangement.gpu_way.get_or_insert_with(|| if has_capabilities { GpuWay::Request } else { offers.gpu_way() });
         if self.rdma.unwrap_or_else(|| offers.is_local && has_verbs(Path::new(RDMA_DEVICES))) {
             arrangement.devices.push(RDMA_DEVICES.to_owned());
         }
         // Registered memory is locked memory, and training pins its host buffers.
-        if self.ulimits.is_empty() {
-            arrangement.ulimits.push(Ulimit { name: "memlock".to_owned(), soft: -1, hard: -1 });
-        }
+        arrangement.ulimits.get_or_insert_with(|| vec![Ulimit { name: "memlock".to_owned(), soft: -1, hard: -1 }]);
         let three_quarters = offers.memory.map(|bytes| bytes / 4 * 3);
         arrangement.memory = self.memory.or(three_quarters).filter(|bytes| *bytes > 0);
         arrangement

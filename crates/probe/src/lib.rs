@@ -27,7 +27,6 @@ mod tail;
 mod watchdog;
 pub mod wire;
 
-pub use container::DEFAULT_PIDS;
 pub use intake::Intake;
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;

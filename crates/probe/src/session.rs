@@ -122,7 +122,7 @@ impl PreparedSession {
             image: options.image,
             image_id,
             command: command::docker_run(&shown(&arrangement), PAYLOAD),
-            gpus: arrangement.gpu_way != Some(GpuWay::None),
+            gpus: arrangement.gives_gpus(),
             steps: steps.clone(),
             requested: engine::requested(&arrangement),
             given: None,
@@ -138,8 +138,8 @@ impl PreparedSession {
         let finished = match once(&arrangement, &mut follower) {
             // Unlimited locked memory is only a default of the probe. An engine that may not raise the limit keeps its
             // own.
-            Err(error) if error.concerns_limits() && options.ulimits.is_empty() => {
-                arrangement.ulimits.clear();
+            Err(error) if error.concerns_limits() && options.ulimits.is_none() => {
+                arrangement.ulimits = Some(Vec::new());
                 follower.observer.note("the engine may not raise limits; continuing without --ulimit memlock=-1");
                 once(&arrangement, &mut follower)?
             }

@@ -17,6 +17,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::version::long_version;
+use facts::launch::LaunchFile;
 use image::PlatformChoice;
 
 use audit::AuditCommand;
@@ -455,6 +456,9 @@ pub(super) struct ImageArgs {
     /// precedence. Without an IMAGE, `check` judges those that the file names, or the launch alone.
     #[arg(long, value_name = "FILE|FOLDER", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
+    /// The run line of a preflight, which counts as the last launch file.
+    #[arg(skip)]
+    pub(super) like: Option<LaunchFile>,
     #[command(flatten)]
     pub(super) caching: CacheArg,
 }

@@ -6,8 +6,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use probe::arrangement::EntrypointUse::{self, OfImage, Replaced};
 use probe::arrangement::PullPolicy::{self, Always, Missing, Never};
-use probe::arrangement::{GpuSelection, GpuWay, Ulimit, bytes};
-use probe::{DEFAULT_PIDS, steps};
+use probe::arrangement::{Cpus, GpuRequest, GpuWay, SecurityOption, Ulimit, bytes};
+use probe::steps;
 
 use super::choice::{Automatic, choice, number};
 use super::help::{EXIT_SUMMARY, images, sections, short_help};
@@ -26,7 +26,7 @@ fn steps() -> String {
 }
 
 const PROBE_USAGE: &str = "\
-ncclcheck probe [OPTIONS] <IMAGE>
+ncclcheck probe [OPTIONS] <IMAGE|--like <LINE>>
        ncclcheck probe [OPTIONS] <--in-place|--from <FILE>...>
        ncclcheck probe <--print-payload|--clean>";
 
@@ -39,7 +39,9 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]),
+    group = ArgGroup::new("what").args(["image", "in_place", "from", "print_payload", "clean"]),
+    mut_arg("image", |image| image.required_unless_present_any(["in_place", "from", "print_payload", "clean", "like"])),
+    mut_arg("like", |like| like.conflicts_with_all(["from", "print_payload", "clean"])),
     override_usage = PROBE_USAGE,
     mut_args = short_help(&[
         "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "what-if", "record", "format", "output",
@@ -66,14 +68,9 @@ pub(in super::super) struct ProbeArgs {
     #[arg(long, help_heading = "Instead of an image")]
     pub(in crate::cli) clean: bool,
     #[command(flatten)]
-    pub(in crate::cli) launch: LaunchArgs,
+    pub(in crate::cli) like: LikeArg,
     #[command(flatten)]
-    pub(in crate::cli) rare: RareLaunchArgs,
-    #[command(flatten)]
-    pub(in crate::cli) process: ProcessArgs,
-    /// Set an environment variable of the container (repeatable)
-    #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
-    pub(in crate::cli) env: Vec<String>,
+    pub(in crate::cli) container: ContainerArgs,
     #[command(flatten)]
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
@@ -102,7 +99,7 @@ Examples:
     mut_args = short_help(&[
         "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
     ]),
-    mut_arg("images", |images| images.required(false).required_unless_present("in_place")),
+    mut_arg("images", |images| images.required(false).required_unless_present_any(["in_place", "like"])),
     mut_arg("format", |format| format.help(IMAGE_FORMATS)),
     // A preflight judges the host that it runs on, outside of a sandbox.
     mut_arg("host", |host| host.hide(true)),
@@ -123,11 +120,39 @@ pub(in super::super) struct Preflight {
     #[arg(long, conflicts_with = "images", help_heading = "Container")]
     pub(in crate::cli) in_place: bool,
     #[command(flatten)]
+    pub(in crate::cli) like: LikeArg,
+    #[command(flatten)]
     pub(in crate::cli) launch: LaunchArgs,
     #[command(flatten)]
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
     pub(in crate::cli) judging: Judging,
+}
+
+/// A run line whose options the container has.
+#[derive(Clone, Debug, Default, Args)]
+pub(in super::super) struct LikeArg {
+    /// Start the container as a `docker run` line does
+    ///
+    /// LINE is the whole line as one argument, or a script with one. Other options take precedence, and IMAGE if it is given.
+    /// Without --network, --ulimit, --device or --gpus in it, the container has what `docker run` gives: not the host's network,
+    /// no raised limits, no RDMA devices and no GPUs. Options that the probe cannot give are named on standard error.
+    #[arg(long, value_name = "LINE", conflicts_with = "in_place", help_heading = "Container")]
+    pub(in crate::cli) like: Option<String>,
+}
+
+/// Options of the container.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct ContainerArgs {
+    #[command(flatten)]
+    pub(in crate::cli) launch: LaunchArgs,
+    #[command(flatten)]
+    pub(in crate::cli) rare: RareLaunchArgs,
+    #[command(flatten)]
+    pub(in crate::cli) process: ProcessArgs,
+    /// Set an environment variable of the container (repeatable)
+    #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
+    pub(in crate::cli) env: Vec<String>,
 }
 
 /// The process in the container.
@@ -153,9 +178,11 @@ pub(in super::super) struct LaunchArgs {
     #[arg(long, value_name = "USE", default_value = "auto", help_heading = "Container",
           value_parser = choice([("auto", None), ("image", Some(OfImage)), ("none", Some(Replaced))]))]
     pub(in crate::cli) entrypoint: Automatic<EntrypointUse>,
-    /// GPUs: all, a number, or device=ID,...
-    #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
-    pub(in crate::cli) gpus: GpuSelection,
+    /// GPUs: all, a number, or device=ID,... [default: all]
+    ///
+    /// The value may be Docker's own, with quotes and with capabilities of the driver: \"device=0,1\",capabilities=utility
+    #[arg(long, value_name = "GPUS", help_heading = "Container")]
+    pub(in crate::cli) gpus: Option<GpuRequest>,
     /// Method to pass GPUs to the container
     ///
     /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
@@ -169,9 +196,9 @@ pub(in super::super) struct LaunchArgs {
         ("none", Some(GpuWay::None)),
     ]))]
     pub(in crate::cli) gpu_mode: Automatic<GpuWay>,
-    /// Network of the container
-    #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
-    pub(in crate::cli) network: String,
+    /// Network of the container [default: host]
+    #[arg(long, value_name = "NETWORK", help_heading = "Container")]
+    pub(in crate::cli) network: Option<String>,
     /// IPC namespace: private, host, shareable or container:NAME [default: the engine's, private]
     #[arg(long, value_name = "MODE", help_heading = "Container")]
     pub(in crate::cli) ipc: Option<String>,
@@ -181,35 +208,29 @@ pub(in super::super) struct LaunchArgs {
     /// Memory limit; 0 for none [default: three quarters of the engine's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(in crate::cli) memory: Option<u64>,
-    /// Limit on processes and threads; 0 for none
-    #[arg(long, value_name = "N", value_parser = number::<u32>(0), default_value_t = DEFAULT_PIDS, help_heading = "Container")]
-    pub(in crate::cli) pids_limit: u32,
+    /// Limit on processes and threads; 0 for none [default: 32768]
+    #[arg(long, value_name = "N", value_parser = number::<u32>(0), help_heading = "Container")]
+    pub(in crate::cli) pids_limit: Option<u32>,
     /// Resource limit, NAME=SOFT[:HARD] (repeatable) [default: memlock=-1]
     #[arg(long, value_name = "LIMIT", help_heading = "Container")]
-    pub(in crate::cli) ulimit: Vec<Ulimit>,
+    pub(in crate::cli) ulimit: Option<Vec<Ulimit>>,
     /// Pass /dev/infiniband to the container; auto if this host has it
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container",
           value_parser = choice([("auto", None), ("yes", Some(true)), ("no", Some(false))]))]
     pub(in crate::cli) rdma: Automatic<bool>,
-    /// Additional host device (repeatable)
-    #[arg(long, value_name = "PATH", help_heading = "Container")]
-    pub(in crate::cli) device: Vec<String>,
     /// Bind mount, as for `docker run` (repeatable) [default: none]
     #[arg(long, value_name = "HOST:CONTAINER[:ro]", help_heading = "Container")]
     pub(in crate::cli) volume: Vec<String>,
-    /// Capability to keep (repeatable) [default: all are dropped, or with --entrypoint image the engine's]
-    #[arg(long, value_name = "NAME", help_heading = "Container")]
-    pub(in crate::cli) cap_add: Vec<String>,
-    /// When the engine pulls the image
-    #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container",
+    /// When the engine pulls the image [default: missing]
+    #[arg(long, value_name = "WHEN", help_heading = "Container",
           value_parser = choice([("missing", Missing), ("never", Never), ("always", Always)]))]
-    pub(in crate::cli) pull: PullPolicy,
+    pub(in crate::cli) pull: Option<PullPolicy>,
     /// Print the equivalent `docker run` command and exit
     #[arg(long, help_heading = "Container")]
     pub(in crate::cli) dry_run: bool,
 }
 
-/// Launch options that only an investigation needs.
+/// Launch options that only an investigation needs. A preflight takes them from `--like`.
 #[derive(Clone, Debug, Default, Args)]
 pub(in super::super) struct RareLaunchArgs {
     /// PID namespace: host or container:NAME [default: a new one]
@@ -218,6 +239,33 @@ pub(in super::super) struct RareLaunchArgs {
     /// Host name of the container [default: the host's with --network host, otherwise the engine's choice]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) hostname: Option<String>,
+    /// Limit on the time of CPUs; 0 for none [default: none]
+    #[arg(long, value_name = "N", help_heading = "Container")]
+    pub(in crate::cli) cpus: Option<Cpus>,
+    /// CPUs that the container may run on, such as 0-31,64-95 [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "Container")]
+    pub(in crate::cli) cpuset_cpus: Option<String>,
+    /// NUMA nodes whose memory the container may use, such as 0,1 [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "Container")]
+    pub(in crate::cli) cpuset_mems: Option<String>,
+    /// Additional host device, as for `docker run` (repeatable)
+    #[arg(long, value_name = "HOST[:CONTAINER[:rwm]]", help_heading = "Container")]
+    pub(in crate::cli) device: Vec<String>,
+    /// Capability to keep (repeatable) [default: all are dropped, or with --entrypoint image the engine's]
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(in crate::cli) cap_add: Vec<String>,
+    /// Security option, such as seccomp=unconfined or seccomp=FILE (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = SecurityOption::read, help_heading = "Container")]
+    pub(in crate::cli) security_opt: Vec<SecurityOption>,
+    /// File system in memory, as for `docker run` (repeatable)
+    #[arg(long, value_name = "PATH[:OPTIONS]", help_heading = "Container")]
+    pub(in crate::cli) tmpfs: Vec<String>,
+    /// Give the container all capabilities and devices
+    #[arg(long, help_heading = "Container")]
+    pub(in crate::cli) privileged: bool,
+    /// OCI runtime [default: the engine's]
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(in crate::cli) runtime: Option<String>,
 }
 
 /// Steps that run in the container.

@@ -1,5 +1,6 @@
 //! `probe` and `preflight`.
 
+mod like;
 mod listener;
 mod plan;
 mod table;
@@ -19,12 +20,15 @@ use probe::engine::Launcher;
 use probe::recording::Recording;
 use report::{Format, Report, ReportRun, Style};
 
-use super::args::probe::{InvestigationArgs, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps};
+use super::args::probe::{
+    ContainerArgs, InvestigationArgs, LikeArg, Preflight, ProbeArgs, ProcessArgs, RareLaunchArgs, Steps,
+};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::sandbox::STARTS_PROGRAMS;
 use super::verbosity::Verbosity;
 use super::{CliError, ExitStatus};
+use like::RunLine;
 use listener::{Listener, handle_interrupt, recorded};
 
 /// `ncclcheck probe`.
@@ -50,23 +54,27 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
     } else if asked.in_place {
-        vec![here(&asked.process, &asked.steps, &asked.more, &terminal)?]
+        vec![here(&asked.container.process, &asked.steps, &asked.more, &terminal)?]
     } else {
-        let image = asked.image.as_deref().unwrap_or_default();
+        let line = asked.like.read(environment)?;
+        let named = || line.as_ref().map(RunLine::image).transpose();
+        let image = asked.image.clone().map_or_else(named, |image| Ok(Some(image)))?.unwrap_or_default();
+        let own = asked.container.clone();
+        let container = match line {
+            Some(line) => line.under(own),
+            None => own,
+        };
         let run = ImageRun {
-            launch: &asked.launch,
-            rare: &asked.rare,
-            process: &asked.process,
-            env: &asked.env,
+            container: &container,
             steps: &asked.steps,
             more: &asked.more,
             terminal: &terminal,
             options: &options,
         };
-        if asked.launch.dry_run {
-            return run.show(image);
+        if container.launch.dry_run {
+            return run.show(&image);
         }
-        vec![run.record(image, None)?]
+        vec![run.record(&image, None)?]
     };
     let check = Check::new(&rulebook).fail_on(asked.fail_on.fail_on).fail_for(owners);
     let style = super::plan::style(&asked.output.look, environment);
@@ -88,19 +96,30 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
 
 /// `ncclcheck preflight`: checks the image, probes it, and compares the prediction with the run.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let Preflight { check: mut judged, process: mut of_image, incomplete, in_place, launch, steps, judging } = asked;
+    let Preflight { check: mut judged, process: mut of_image, incomplete, in_place, like, launch, steps, judging } =
+        asked;
     if !judged.host.is_empty() {
         let why = "preflight always judges for this host; use ncclcheck check for other hosts";
         return Err(CliError::Usage(format!("--host: {why}")));
     }
-    let env = judged.common.env.clone();
     let process = ProcessArgs { python: of_image.python.clone(), user: of_image.user.clone() };
+    let own = ContainerArgs { launch, rare: RareLaunchArgs::default(), process, env: judged.common.env.clone() };
+    let line = like.read(environment)?;
+    let container = match line {
+        Some(line) => {
+            if judged.common.images.is_empty() {
+                judged.common.images = vec![line.image()?];
+            }
+            judged.common.like = Some(line.file.clone());
+            line.under(own)
+        }
+        None => own,
+    };
     if in_place {
         judged.common.images = vec!["root:/".to_owned()];
         of_image.python.get_or_insert_with(|| PYTHON.to_owned());
     }
     let mut plan = super::plan::ImagesPlan::judge(judged, of_image, environment)?;
-    let rare = RareLaunchArgs::default();
     let more = InvestigationArgs::default();
     if in_place {
         plan.add_variables(environment);
@@ -112,16 +131,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     plan.spare_images(steps.record.as_deref())?;
     let mut outputs = Outputs::open(&plan.outputs)?;
     let terminal = Terminal::new(plan.verbosity);
-    let run = ImageRun {
-        launch: &launch,
-        rare: &rare,
-        process: &process,
-        env: &env,
-        steps: &steps,
-        more: &more,
-        terminal: &terminal,
-        options: &options,
-    };
+    let run = ImageRun { container: &container, steps: &steps, more: &more, terminal: &terminal, options: &options };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let described = ReportRun {
         command: "preflight".to_owned(),
@@ -130,15 +140,19 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     };
     let mut exit = ExitStatus::Pass;
     for (index, request) in plan.requests.iter().enumerate() {
-        if launch.dry_run {
-            if launch.entrypoint.is_none() {
+        if container.launch.dry_run {
+            if container.launch.entrypoint.is_none() {
                 super::say(UNDECIDED);
             }
             run.show(&request.text)?;
             continue;
         }
         let run = |reading: &ImageReading<'_>| {
-            if in_place { here(&process, &steps, &more, &terminal) } else { run.record(&request.text, Some(reading)) }
+            if in_place {
+                here(&container.process, &steps, &more, &terminal)
+            } else {
+                run.record(&request.text, Some(reading))
+            }
         };
         let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
         let settings = plan.launch.settings(&request.text);
@@ -171,6 +185,12 @@ pub(super) fn watch(owner: &str, environment: &Environment) -> Result<ExitStatus
     Ok(ExitStatus::Pass)
 }
 
+impl LikeArg {
+    fn read(&self, environment: &Environment) -> Result<Option<RunLine>, CliError> {
+        self.like.as_deref().map(|text| RunLine::read(text, environment)).transpose()
+    }
+}
+
 /// Note on the command line of a preflight, which is printed without reading the image.
 const UNDECIDED: &str = "note: the image's entrypoint is replaced in this command, but a preflight runs it if the check sees \
                          that it starts the command that it is given; --entrypoint image prints that command";
@@ -192,10 +212,7 @@ fn here(
 
 /// Options to run images with.
 struct ImageRun<'a> {
-    launch: &'a LaunchArgs,
-    rare: &'a RareLaunchArgs,
-    process: &'a ProcessArgs,
-    env: &'a [String],
+    container: &'a ContainerArgs,
     steps: &'a Steps,
     more: &'a InvestigationArgs,
     terminal: &'a Terminal,
@@ -206,7 +223,7 @@ impl ImageRun<'_> {
     /// Runs an image and returns the recording. A preflight passes the image that it reads at the same time.
     fn record(&self, image: &str, reading: Option<&ImageReading<'_>>) -> Result<Recording, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
-        let ways = plan::ways(self.more, self.launch)?;
+        let ways = plan::ways(self.more, &self.container.launch)?;
         let prepared = self.open(image)?.prepare().map_err(refused)?;
         let prepared = match reading {
             Some(reading) => self.with_entrypoint(prepared, reading),
@@ -224,10 +241,10 @@ impl ImageRun<'_> {
 
     /// Decides by the image's files whether its entrypoint starts the program, if no option does.
     fn with_entrypoint(&self, prepared: PreparedSession, reading: &ImageReading<'_>) -> PreparedSession {
-        if self.launch.entrypoint.is_some() || prepared.image_entrypoint().is_empty() {
+        if self.container.launch.entrypoint.is_some() || prepared.image_entrypoint().is_empty() {
             return prepared;
         }
-        let python = self.process.python.as_deref().unwrap_or(PYTHON);
+        let python = self.container.process.python.as_deref().unwrap_or(PYTHON);
         match reading.entrypoint_gap(python) {
             None => prepared.through_entrypoint(),
             Some(gap) => prepared.bypassing_entrypoint(gap.why),
@@ -237,8 +254,8 @@ impl ImageRun<'_> {
     /// Prints the command line that would run an image, without running it.
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps, self.more)?;
-        plan::ways(self.more, self.launch)?;
-        let (line, unasked) = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
+        plan::ways(self.more, &self.container.launch)?;
+        let (line, unasked) = command_line(self.options, &self.arrangement(image)?, &plan).map_err(refused)?;
         if let Some(error) = unasked {
             super::say(&format!("note: no engine was asked, so the command requests GPUs by --gpus: {error}"));
         }
@@ -246,11 +263,11 @@ impl ImageRun<'_> {
     }
 
     fn open(&self, image: &str) -> Result<Session, CliError> {
-        Ok(Session::open(self.options, self.container(image)?)?)
+        Ok(Session::open(self.options, self.arrangement(image)?)?)
     }
 
-    fn container(&self, image: &str) -> Result<Arrangement, CliError> {
-        plan::container(image, self.launch, self.rare, self.process, self.env)
+    fn arrangement(&self, image: &str) -> Result<Arrangement, CliError> {
+        plan::container(image, self.container)
     }
 }
 

@@ -18,9 +18,7 @@ use probe::wire::collectives::FORCED_NETWORK;
 use probe::wire::what_if::WhatIfBody;
 
 use super::super::CliError;
-use super::super::args::probe::{
-    InvestigationArgs, Isolation, Judging, LaunchArgs, ProcessArgs, RareLaunchArgs, Steps,
-};
+use super::super::args::probe::{ContainerArgs, InvestigationArgs, Isolation, Judging, LaunchArgs, Steps};
 use super::listener::recorded;
 
 /// Resolves the steps that the program runs.
@@ -44,7 +42,7 @@ pub(super) fn plan(steps: &Steps, more: &InvestigationArgs) -> Result<ProbePlan,
 /// Resolves `--isolate-gpus` to the arrangements of one container per GPU.
 pub(super) fn ways(more: &InvestigationArgs, launch: &LaunchArgs) -> Result<Vec<Way>, CliError> {
     let Some(how) = more.isolate_gpus else { return Ok(Vec::new()) };
-    if launch.network != "host" {
+    if launch.network.as_deref().is_some_and(|network| network != "host") {
         let why = "the containers communicate over the host's network: --network must be host";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
@@ -114,37 +112,48 @@ pub(super) fn image_name(text: &str) -> Result<String, CliError> {
     Ok(text.to_owned())
 }
 
-/// Resolves the launch options of a container.
-pub(super) fn container(
-    image: &str,
-    launch: &LaunchArgs,
-    rare: &RareLaunchArgs,
-    process: &ProcessArgs,
-    env: &[String],
-) -> Result<Arrangement, CliError> {
+/// Resolves the options of a container.
+pub(super) fn container(image: &str, args: &ContainerArgs) -> Result<Arrangement, CliError> {
+    let ContainerArgs { launch, rare, process, env } = args;
     let mut options = Arrangement::new(image_name(image)?);
     if let Some(python) = &process.python {
         options.python.clone_from(python);
     }
     // A preflight decides once the image has been read.
     options.entrypoint = launch.entrypoint.unwrap_or_default();
-    options.gpus = launch.gpus.clone();
     options.gpu_way = launch.gpu_mode;
-    options.network.clone_from(&launch.network);
+    if let Some(request) = &launch.gpus {
+        options.gpus = request.gpus.clone();
+        options.gpu_capabilities.clone_from(&request.capabilities);
+        if !request.capabilities.is_empty() && launch.gpu_mode.is_some_and(|way| way != GpuWay::Request) {
+            let why = "capabilities of the driver need --gpu-mode request: leave them out, or that mode";
+            return Err(CliError::Usage(format!("--gpus {request}: {why}")));
+        }
+    }
+    if let Some(network) = &launch.network {
+        options.network.clone_from(network);
+    }
     options.ipc.clone_from(&launch.ipc);
     options.pid.clone_from(&rare.pid);
     options.hostname.clone_from(&rare.hostname);
     options.shm_size = launch.shm_size;
     options.ulimits.clone_from(&launch.ulimit);
     options.rdma = launch.rdma;
-    options.devices.clone_from(&launch.device);
+    options.devices.clone_from(&rare.device);
     options.volumes.clone_from(&launch.volume);
+    options.tmpfs.clone_from(&rare.tmpfs);
     options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     options.user.clone_from(&process.user);
-    options.capabilities.clone_from(&launch.cap_add);
+    options.capabilities.clone_from(&rare.cap_add);
+    options.privileged = rare.privileged;
+    options.security.clone_from(&rare.security_opt);
+    options.runtime.clone_from(&rare.runtime);
+    options.cpus = rare.cpus;
+    options.cpuset_cpus.clone_from(&rare.cpuset_cpus);
+    options.cpuset_mems.clone_from(&rare.cpuset_mems);
     options.memory = launch.memory;
-    options.pids = launch.pids_limit;
-    options.pull = launch.pull;
+    options.pids = launch.pids_limit.unwrap_or(options.pids);
+    options.pull = launch.pull.unwrap_or(options.pull);
     Ok(options)
 }
 

@@ -19,6 +19,9 @@ pub struct LaunchContainer {
     pub is_optional: bool,
     /// What it gets beside its command.
     pub given: Given,
+    /// The options of a run line of Docker, Podman or nerdctl, in its order and by the names that it uses, each with its value,
+    /// if it has one. They may hold secrets.
+    pub options: Vec<(String, Option<String>)>,
     /// The variables that it gets beside those of the whole file.
     pub settings: Vec<Setting>,
     /// What replaces the image's entrypoint.

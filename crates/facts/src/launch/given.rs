@@ -297,7 +297,7 @@ pub(super) fn is_rdma_resource(name: &str) -> bool {
 }
 
 /// True if a text has a value that is known only when the job starts, or when its template is rendered.
-pub(super) fn is_computed(text: &str) -> bool {
+pub fn is_computed(text: &str) -> bool {
     text.contains("${") || text.contains("$(") || is_template(text)
 }
 

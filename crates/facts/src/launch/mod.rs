@@ -27,7 +27,7 @@ use model::{Site, conceal};
 pub use command::script;
 pub use container::LaunchContainer;
 pub use edit::{secret_lines, with_keys, with_options, with_replaced, with_variable};
-pub use given::Starter;
+pub use given::{Starter, is_computed};
 pub use launched::Launched;
 pub use lines::lines;
 
@@ -49,9 +49,10 @@ pub struct LaunchFile {
 }
 
 impl LaunchFile {
-    /// Keeps the variables that may be shown: others may be secrets.
+    /// Keeps the variables that may be shown, and no options: others may be secrets.
     #[must_use]
     pub fn with_shown(mut self) -> Self {
+        self.containers.iter_mut().for_each(|container| container.options.clear());
         let lists = self.containers.iter_mut().map(|container| &mut container.settings);
         for settings in lists.chain([&mut self.settings, &mut self.unpassed]) {
             settings.retain(|setting| crate::is_shown(&setting.name));

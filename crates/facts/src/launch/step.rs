@@ -40,10 +40,18 @@ const PROGRAMS: &[ContainerProgram] = &[
     },
     ContainerProgram {
         names: ENGINES,
+        // docker/cli, `cli/command/container/opts.go` and `run.go`, and options that only Podman has.
         valued: "-v --volume --mount -e --env --env-file -w --workdir -u --user -p --publish --name --gpus --device \
             --shm-size --ulimit --network --net --ipc --pid --entrypoint --cap-add --cap-drop --security-opt -h --hostname \
             --runtime -l --label -m --memory --cpus --cpuset-cpus --cpuset-mems --tmpfs --restart --log-driver --log-opt --add-host --dns \
-            --platform --pull --userns --group-add --expose -a --attach --annotation --cidfile",
+            --platform --pull --userns --group-add --expose -a --attach --annotation --cidfile --pids-limit --memory-swap \
+            --memory-reservation --memory-swappiness --kernel-memory --oom-score-adj -c --cpu-shares --cpu-period --cpu-quota \
+            --cpu-rt-period --cpu-rt-runtime --blkio-weight --blkio-weight-device --device-cgroup-rule --device-read-bps \
+            --device-read-iops --device-write-bps --device-write-iops --cgroup-parent --cgroupns --uts --domainname --dns-opt \
+            --dns-option --dns-search --ip --ip6 --link --link-local-ip --mac-address --network-alias --net-alias --label-file \
+            --storage-opt --volume-driver --volumes-from --stop-signal --stop-timeout --sysctl --isolation --detach-keys \
+            --health-cmd --health-interval --health-retries --health-start-period --health-start-interval --health-timeout \
+            --authfile --gidmap --pod --secret --systemd --tz --uidmap --umask --unsetenv",
     },
 ];
 
@@ -233,6 +241,7 @@ fn container(words: &[String], command: &FlatCommand, batch: &Given) -> Option<L
         };
         let text = value.as_deref().unwrap_or("true");
         if is_engine {
+            container.options.push((name.to_owned(), value.clone()));
             given_by_engine(name, text, line, &mut container.given);
         } else {
             given_by_scheduler(name, text, line, &mut container.given);

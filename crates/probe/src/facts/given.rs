@@ -1,8 +1,10 @@
 //! Differences between the container that was requested, the one that the engine describes, and the one that the
 //! program sees.
 
+use facts::cpu_numbers;
 use model::size;
 
+use super::super::arrangement::Cpus;
 use super::super::recording::Recording;
 use super::super::wire::events::LaunchEvent;
 use super::super::wire::gpus::GpusBody;
@@ -22,9 +24,11 @@ pub(super) fn find_differences(recording: &Recording, limits: &LimitsBody) -> Ve
         differences.extend(mounts(&requested, &given));
         differences.extend(bounds(&requested, &given));
         differences.extend(modes(&requested, &given));
+        differences.extend(choices(&requested, &given));
     }
     differences.extend(shared_memory(&given, limits));
     differences.extend(ulimits(&given, limits));
+    differences.extend(processors(&given, limits));
     differences.extend(namespaces(launch, &given, limits));
     differences.extend(rdma_devices(&given, limits));
     differences
@@ -61,13 +65,18 @@ fn has_device(limits: &LimitsBody, wanted: fn(&str) -> bool) -> bool {
 
 fn privileges(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
     let mut more = Vec::new();
-    if given.privileged.copied() == Some(true) {
+    let is_privileged = |config: &HostConfig| config.privileged.copied() == Some(true);
+    if is_privileged(requested) && !is_privileged(given) {
+        more.push("requested a privileged container but the engine made it without privileges".to_owned());
+    }
+    if is_privileged(given) && !is_privileged(requested) {
         more.push("the engine made the container privileged, which was not requested".to_owned());
     }
     // Podman adds the prefix.
     let plain = |name: &String| name.trim_start_matches("CAP_").to_uppercase();
     let kept: Vec<_> = requested.cap_add.list().iter().map(plain).collect();
-    for capability in given.cap_add.list().iter().map(plain).filter(|name| !kept.contains(name)) {
+    let is_kept = |name: &String| is_privileged(requested) || kept.contains(name);
+    for capability in given.cap_add.list().iter().map(plain).filter(|name| !is_kept(name)) {
         more.push(format!("the engine added the capability {capability}, which was not requested"));
     }
     if requested.readonly_rootfs.copied() == Some(true) && given.readonly_rootfs.copied() == Some(false) {
@@ -106,6 +115,12 @@ fn bounds(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
         let got = bounded(given.memory.copied()).map_or("none".to_owned(), |got| size(got.unsigned_abs()));
         other.push(format!("requested a memory limit of {} but got {got}", size(asked.unsigned_abs())));
     }
+    if let Some(asked) = bounded(requested.nano_cpus.copied())
+        && given.nano_cpus.copied() != Some(asked)
+    {
+        let got = bounded(given.nano_cpus.copied()).map_or("none".to_owned(), |got| Cpus(got).to_string());
+        other.push(format!("requested a limit of {} CPUs but got {got}", Cpus(asked)));
+    }
     if let Some(asked) = bounded(requested.pids_limit.copied())
         && given.pids_limit.copied() != Some(asked)
     {
@@ -113,6 +128,22 @@ fn bounds(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
         other.push(format!("requested a limit of {asked} processes but got {got}"));
     }
     other
+}
+
+/// Choices of the request that the engine's account has not.
+fn choices(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
+    let choices = [
+        ("the runtime", &requested.runtime, &given.runtime),
+        ("the CPUs", &requested.cpuset_cpus, &given.cpuset_cpus),
+        ("the NUMA nodes", &requested.cpuset_mems, &given.cpuset_mems),
+    ];
+    let differ = choices.into_iter().filter_map(|(what, requested, given)| {
+        let asked = requested.text()?;
+        let got = given.text().filter(|text| !text.is_empty());
+        (got != Some(asked))
+            .then(|| format!("requested {what} {asked} but the engine's account has {}", got.unwrap_or("none")))
+    });
+    differ.collect()
 }
 
 /// Namespaces of the host that only one of the two has.
@@ -150,6 +181,27 @@ fn ulimits(given: &HostConfig, limits: &LimitsBody) -> Vec<String> {
         (got != asked).then(|| format!("requested the limit {name}={asked} but found {got}"))
     });
     differ.collect()
+}
+
+/// Kernels keep a limit as microseconds in a period, which is not exactly the number that was requested.
+const HUNDREDTH: f64 = 0.01;
+
+/// Another limit on CPUs, or other CPUs, than the engine's account has.
+fn processors(given: &HostConfig, limits: &LimitsBody) -> Vec<String> {
+    let mut other = Vec::new();
+    let Some(group) = limits.cgroup.value() else { return other };
+    if let (Some(asked), Some(got)) = (given.nano_cpus.copied().filter(|asked| *asked > 0), group.cpu_quota.copied())
+        && (got < 0.0 || (Cpus(asked).count() - got).abs() > HUNDREDTH)
+    {
+        let got = if got < 0.0 { "none".to_owned() } else { format!("{got:.2}") };
+        other.push(format!("requested a limit of {} CPUs but found {got}", Cpus(asked)));
+    }
+    if let (Some(asked), Some(got)) = (given.cpuset_cpus.text().filter(|asked| !asked.is_empty()), group.cpuset.text())
+        && cpu_numbers(asked) != cpu_numbers(got)
+    {
+        other.push(format!("requested the CPUs {asked} but found {got}"));
+    }
+    other
 }
 
 /// Namespaces of the host by the engine's account that are others by their inodes.
@@ -252,12 +304,14 @@ mod tests {
     }
 
     const REQUESTED: &str = r#"{"ReadonlyRootfs":true,"SecurityOpt":["no-new-privileges"],"Memory":1024,"PidsLimit":64,
-        "NetworkMode":"host","Binds":["/data:/data:ro"],"CapAdd":["IPC_LOCK"]}"#;
+        "NetworkMode":"host","Binds":["/data:/data:ro"],"CapAdd":["IPC_LOCK"],"NanoCpus":2500000000,"CpusetCpus":"0-3",
+        "CpusetMems":"0","Runtime":"runc"}"#;
 
     #[test]
     fn an_engine_that_gives_more_than_was_requested_is_noticed() {
         let given = r#"{"Privileged":true,"ReadonlyRootfs":false,"SecurityOpt":[],"Memory":0,"PidsLimit":32,
-            "NetworkMode":"bridge","IpcMode":"host","Binds":["/data:/data:ro","/:/host"],"CapAdd":["CAP_IPC_LOCK","CAP_SYS_ADMIN"]}"#;
+            "NetworkMode":"bridge","IpcMode":"host","Binds":["/data:/data:ro","/:/host"],"CapAdd":["CAP_IPC_LOCK","CAP_SYS_ADMIN"],
+            "NanoCpus":0,"CpusetCpus":"","Runtime":"crun"}"#;
         assert_eq!(
             between(REQUESTED, given),
             [
@@ -267,9 +321,13 @@ mod tests {
                 "requested no-new-privileges but the engine omitted it",
                 "the engine mounted /:/host, which was not requested",
                 "requested a memory limit of 1 KiB but got none",
+                "requested a limit of 2.5 CPUs but got none",
                 "requested a limit of 64 processes but got 32",
                 "requested the host's network namespace but the engine gave another",
                 "the engine gave the host's IPC namespace, which was not requested",
+                "requested the runtime runc but the engine's account has crun",
+                "requested the CPUs 0-3 but the engine's account has none",
+                "requested the NUMA nodes 0 but the engine's account has none",
             ]
         );
     }
@@ -277,9 +335,40 @@ mod tests {
     #[test]
     fn an_account_of_what_was_requested_has_no_differences() {
         let podman = r#"{"Privileged":false,"ReadonlyRootfs":true,"SecurityOpt":["no-new-privileges"],"Memory":1024,
-            "PidsLimit":64,"NetworkMode":"host","Binds":["/data:/data:ro,rprivate,rbind"],"CapAdd":["CAP_IPC_LOCK"]}"#;
+            "PidsLimit":64,"NetworkMode":"host","Binds":["/data:/data:ro,rprivate,rbind"],"CapAdd":["CAP_IPC_LOCK"],"NanoCpus":2500000000,
+            "CpusetCpus":"0-3","CpusetMems":"0","Runtime":"runc"}"#;
         assert_eq!(between(REQUESTED, podman), [""; 0]);
         assert_eq!(between(REQUESTED, REQUESTED), [""; 0]);
+    }
+
+    #[test]
+    fn a_privileged_container_is_what_was_requested() {
+        let privileged = r#"{"Privileged":true}"#;
+        assert_eq!(between(privileged, r#"{"Privileged":true,"CapAdd":["CAP_SYS_ADMIN"]}"#), [""; 0]);
+        assert_eq!(
+            between(privileged, "{}"),
+            ["requested a privileged container but the engine made it without privileges"]
+        );
+    }
+
+    #[test]
+    fn other_cpus_than_those_of_the_account_are_noticed() {
+        let differences = |host: &str, group: &str| {
+            let mut recording = Recording::default();
+            let given = serde_json::from_str(&format!(r#"{{"HostConfig":{host}}}"#)).ok();
+            recording.launch = Some(LaunchEvent { given, ..LaunchEvent::default() });
+            let limits = serde_json::from_str(&format!(r#"{{"cgroup":{group}}}"#)).unwrap();
+            find_differences(&recording, &limits)
+        };
+        let host = r#"{"NanoCpus":1500000000,"CpusetCpus":"0,1,4-5"}"#;
+        assert_eq!(differences(host, r#"{"cpu_quota":1.499,"cpuset":"0-1,4,5"}"#), [""; 0]);
+        assert_eq!(differences(host, "{}"), [""; 0]);
+        assert_eq!(differences(r#"{"NanoCpus":0,"CpusetCpus":""}"#, r#"{"cpu_quota":1.0,"cpuset":"0"}"#), [""; 0]);
+        assert_eq!(
+            differences(host, r#"{"cpu_quota":1.25,"cpuset":"0-5"}"#),
+            ["requested a limit of 1.5 CPUs but found 1.25", "requested the CPUs 0,1,4-5 but found 0-5"]
+        );
+        assert_eq!(differences(host, r#"{"cpu_quota":-1}"#), ["requested a limit of 1.5 CPUs but found none"]);
     }
 
     #[test]

@@ -46,6 +46,14 @@ objects! {
         pub security_opt: Field<Vec<String>>,
         /// Memory limit in bytes; 0 is unlimited.
         pub memory: Field<i64>,
+        /// Limit on the time of CPUs, in billionths of a CPU; 0 is unlimited.
+        pub nano_cpus: Field<i64>,
+        /// CPUs, as the kernel lists them; empty for all.
+        pub cpuset_cpus: Field<String>,
+        /// NUMA nodes, as the kernel lists them; empty for all.
+        pub cpuset_mems: Field<String>,
+        /// OCI runtime; engines name their default one.
+        pub runtime: Field<String>,
         /// Limit on processes and threads; 0 and -1 are unlimited.
         pub pids_limit: Field<i64>,
     }

@@ -52,6 +52,8 @@ objects! {
     pub struct Cgroup {
         /// CPU time limit of the group, in processors.
         pub cpu_quota: Field<f64>,
+        /// Processors that the group may use, as the kernel lists them.
+        pub cpuset: Field<String>,
     }
 
     /// A network interface.

@@ -140,7 +140,7 @@ fn beyond_gpus(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
 /// the program.
 fn beyond_nodes(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
     let nodes = record.memory.nodes.value().map(Vec::as_slice).unwrap_or_default();
-    let all_cpus = nodes.iter().filter_map(|node| node.processors.value()).flat_map(|list| cpus(list)).collect();
+    let all_cpus = nodes.iter().filter_map(|node| node.processors.value()).flat_map(|list| cpu_numbers(list)).collect();
     let all_nodes = nodes.iter().map(|node| node.number).collect();
     and(
         beyond("CPUs", facts.get(key::CONTAINER_CPU_SET), &all_cpus),
@@ -151,7 +151,7 @@ fn beyond_nodes(record: &Record, facts: &Facts) -> Fact<Vec<String>> {
 /// Lists of a launch with numbers that are not among those of the host, if those are known.
 fn beyond(what: &str, lists: &Fact<Vec<String>>, all: &BTreeSet<u32>) -> Fact<Vec<String>> {
     let Fact::Seen { value: lists, at } = lists else { return Fact::Absent };
-    let is_beyond = |list: &&String| !all.is_empty() && cpus(list).iter().any(|number| !all.contains(number));
+    let is_beyond = |list: &&String| !all.is_empty() && cpu_numbers(list).iter().any(|number| !all.contains(number));
     let last = all.last().copied().unwrap_or_default();
     let has = if last == 0 { "0".to_owned() } else { format!("0-{last}") };
     let texts: Vec<_> =
@@ -163,7 +163,7 @@ fn beyond(what: &str, lists: &Fact<Vec<String>>, all: &BTreeSet<u32>) -> Fact<Ve
 const MOST_CPUS: u32 = 1 << 13;
 
 /// The numbers of a list such as `0-3,8`.
-fn cpus(list: &str) -> BTreeSet<u32> {
+pub fn cpu_numbers(list: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
         let first: u32 = first.parse().ok()?;
