@@ -135,11 +135,40 @@ fn translate(container: &LaunchContainer, environment: &Environment) -> (Vec<Str
             ("--env", Some(variable)) if !variable.contains('=') => {
                 words.extend(environment.get(variable).map(|value| format!("{name}={variable}={value}")));
             }
+            ("--mount", Some(value)) => match mount(value) {
+                Some(word) => words.push(word),
+                None => left_out.push(format!("{name} {value}")),
+            },
             (_, Some(value)) if is_known(name) => words.push(format!("{name}={value}")),
             _ => left_out.push(name.to_owned()),
         }
     }
     (words, left_out)
+}
+
+/// The value of `--mount` as `--volume` or `--tmpfs`, which have other words for the same. `None` if they cannot say it.
+fn mount(value: &str) -> Option<String> {
+    let mut kind = "volume";
+    let mut source = None;
+    let mut target = None;
+    let mut options = Vec::new();
+    for pair in value.split(',') {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
+        match key {
+            "type" => kind = value,
+            "source" | "src" => source = Some(value),
+            "target" | "destination" | "dst" => target = Some(value),
+            "readonly" | "ro" if value == "true" => options.push("ro".to_owned()),
+            "tmpfs-size" | "tmpfs-mode" => options.push(key.replace("tmpfs-", "") + "=" + value),
+            _ => return None,
+        }
+    }
+    let place = match (kind, source) {
+        ("bind" | "volume", Some(source)) => format!("--volume={source}:{}", target?),
+        ("tmpfs", None) => format!("--tmpfs={}", target?),
+        _ => return None,
+    };
+    Some(if options.is_empty() { place } else { format!("{place}:{}", options.join(",")) })
 }
 
 /// True for an option about the command that starts the container, of which flags may be one word: `-it`.
@@ -218,6 +247,22 @@ mod tests {
         let (words, left_out) = translate(&file.containers[0], &Environment::default());
         assert_eq!(words, ["--entrypoint=none", "--env=TOKEN=x", "--cpus=2"]);
         assert_eq!(left_out, ["--init", "--sysctl", "-w", "--volume (a shell computes its value)", "--entrypoint"]);
+    }
+
+    #[test]
+    fn mounts_are_volumes_or_temporary_file_systems() {
+        for (value, expected) in [
+            ("type=bind,source=/a,target=/b,readonly", Some("--volume=/a:/b:ro")),
+            ("src=data,dst=/d", Some("--volume=data:/d")),
+            ("type=tmpfs,destination=/x,tmpfs-size=1g,tmpfs-mode=1777", Some("--tmpfs=/x:size=1g,mode=1777")),
+            ("type=tmpfs,dst=/x", Some("--tmpfs=/x")),
+            ("type=bind,src=/a,dst=/b,bind-propagation=shared", None),
+            ("type=image,src=a,dst=/b", None),
+            ("dst=/b", None),
+            ("type=bind,src=/a", None),
+        ] {
+            assert_eq!(mount(value).as_deref(), expected, "{value}");
+        }
     }
 
     #[test]
