@@ -83,9 +83,14 @@ fn one(text: &str) -> Result<Vec<HostDescription>, String> {
         file => {
             let name = file.unwrap_or(text);
             let text = read_text(Path::new(name), &Limits::default()).map_err(|error| {
-                let is_gpu = format!("gpu={name}").parse::<Host>().is_ok();
-                let help = if is_gpu { format!("\n  help: a host with this GPU is gpu={name}") } else { String::new() };
-                error.why + &help
+                let help = match format!("gpu={name}").parse::<Host>() {
+                    Ok(_) => format!("a host with this GPU is gpu={name}"),
+                    Err(why) => match why.rsplit_once("did you mean ") {
+                        Some((_, near)) => format!("did you mean gpu={near}"),
+                        None => "a host is KEY=VALUE,... such as driver=550.54,gpu=h100x8, or a file".to_owned(),
+                    },
+                };
+                format!("{}\n  help: {help}", error.why)
             })?;
             let document = Document { name, text: &text };
             if !Record::is_one(&text) {
@@ -151,5 +156,17 @@ mod tests {
         assert!(error.contains("two hosts are named 'gpu=t4'"), "{error}");
         let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("--host /nonexistent/hosts.yaml: no such file"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_no_file_gets_help() {
+        for (text, help) in [
+            ("h100x8", "a host with this GPU is gpu=h100x8"),
+            ("h1000x8", "did you mean gpu=h100x8?"),
+            ("rack.yaml", "a host is KEY=VALUE,... such as driver=550.54,gpu=h100x8, or a file"),
+        ] {
+            let error = read_hosts(&[text.to_owned()]).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("\n  help: {help}")), "{error}");
+        }
     }
 }

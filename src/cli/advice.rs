@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use model::conceal;
+use facts::launch;
+use model::document::read_text;
+use model::{Limits, conceal};
 
 /// Endings of launch files.
 pub(super) const LAUNCH_ENDINGS: &[&str] = &["yaml", "yml", "json", "sh", "sbatch", "slurm", "env"];
@@ -14,11 +16,15 @@ const IMAGE_MARKS: &[&str] = &["index.json", "version", "etc", "usr"];
 /// Maximum number of files of a kind that are named.
 const MOST_NAMES: usize = 3;
 
+/// Maximum number of files of a folder that are read to find those that start something.
+const MOST_READ: usize = 50;
+
 /// What a file of a project is to ncclcheck.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Dockerfile,
     Launch,
+    Log,
     Archive,
     Program,
 }
@@ -31,6 +37,7 @@ impl Kind {
             _ if ["Dockerfile", "Containerfile"].iter().any(|kind| name.starts_with(kind)) => Some(Self::Dockerfile),
             "Dockerfile" | "dockerfile" => Some(Self::Dockerfile),
             "py" => Some(Self::Program),
+            "log" | "out" | "err" => Some(Self::Log),
             "tar" | "sif" | "sqsh" => Some(Self::Archive),
             ending => LAUNCH_ENDINGS.contains(&ending).then_some(Self::Launch),
         }
@@ -46,25 +53,67 @@ impl Kind {
                 Some(format!("docker build -t NAME -f {path} {folder} && ncclcheck check --dockerfile {path} NAME"))
             }
             Self::Launch => Some(format!("ncclcheck check --launch {path}")),
+            Self::Log => Some(format!("ncclcheck log {path}")),
             Self::Archive => Some(format!("ncclcheck check {path}")),
             Self::Program => None,
         }
     }
 }
 
-/// The error for a text that names a Dockerfile, a launch file, a program, or the folder of a project; `None` for all others.
-pub(super) fn refusal(image: &str) -> Option<String> {
+/// The error for a text that names a URL, a Dockerfile, a launch file, a log, a program, the folder of a project, or a standard input
+/// on which a person would have to type the image; `None` for all others.
+pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
+    let refused = |what: &str, help: &str| Some(format!("{} {what}\n  help: {help}", conceal(image)));
+    if is_stdin(image) && is_terminal {
+        return refused(
+            "is standard input, which is a terminal here",
+            "pipe an archive into it: docker save NAME | ncclcheck check -",
+        );
+    }
+    if ["http://", "https://"].iter().any(|scheme| image.starts_with(scheme)) {
+        return refused(
+            "is a URL and not the name of an image",
+            "write the name that docker pull takes, such as pytorch/pytorch:latest, or download an archive and name its file",
+        );
+    }
     let path = Path::new(image);
     if path.is_dir() {
         return folder(path);
     }
-    let kind = Kind::of(path).filter(|kind| *kind != Kind::Archive && path.is_file())?;
-    let (what, help) = match (kind, kind.command(path)) {
-        (Kind::Dockerfile, Some(command)) => ("a Dockerfile", format!("check the image that it builds: {command}")),
-        (_, Some(command)) => ("a launch file", format!("judge it and the image that it names: {command}")),
-        (_, None) => ("a program", "check the image that runs it: ncclcheck check IMAGE".to_owned()),
-    };
-    Some(format!("{} is {what} and not an image\n  help: {help}", conceal(image)))
+    let kind = Kind::of(path).filter(|_| path.is_file())?;
+    let command = kind.command(path).unwrap_or_default();
+    match kind {
+        Kind::Dockerfile => {
+            refused("is a Dockerfile and not an image", &format!("check the image that it builds: {command}"))
+        }
+        Kind::Launch if starts_something(path) => {
+            refused("is a launch file and not an image", &format!("judge it and the image that it names: {command}"))
+        }
+        Kind::Log => refused("is a log and not an image", &format!("find what failed first: {command}")),
+        Kind::Program => {
+            refused("is a program and not an image", "check the image that runs it: ncclcheck check IMAGE")
+        }
+        Kind::Launch | Kind::Archive => None,
+    }
+}
+
+/// The command for a file that stands in the place of a launch file and is an image, a Dockerfile or a log; `None` for all others.
+pub(super) fn instead_of_launch(file: &Path) -> Option<String> {
+    let kind = Kind::of(file).filter(|kind| [Kind::Archive, Kind::Dockerfile, Kind::Log].contains(kind))?;
+    kind.command(file)
+}
+
+/// Returns true if the image is an archive on standard input.
+pub(super) fn is_stdin(image: &str) -> bool {
+    image == "-" || image.starts_with("-:")
+}
+
+/// Returns true if `--launch` finds a container or a variable in this file. `PATH` alone is of any script, also of a workflow's.
+fn starts_something(file: &Path) -> bool {
+    let name = file.to_string_lossy();
+    let read = read_text(file, &Limits::default()).ok().and_then(|text| launch::read(&name, &text).ok());
+    read.map(launch::LaunchFile::with_shown)
+        .is_some_and(|file| !file.containers.is_empty() || file.settings.iter().any(|set| set.name != "PATH"))
 }
 
 /// The same for a folder that is not an image.
@@ -76,8 +125,9 @@ fn folder(path: &Path) -> Option<String> {
     files.retain(|file| file.is_file());
     files.sort();
     let commands = [Kind::Archive, Kind::Dockerfile, Kind::Launch].into_iter().flat_map(|wanted| {
-        let of_kind = files.iter().filter(move |file| Kind::of(file) == Some(wanted)).take(MOST_NAMES);
-        of_kind.filter_map(move |file| wanted.command(file.strip_prefix(".").unwrap_or(file)))
+        let of_kind = files.iter().filter(move |file| Kind::of(file) == Some(wanted)).take(MOST_READ);
+        let named = of_kind.filter(move |file| wanted != Kind::Launch || starts_something(file)).take(MOST_NAMES);
+        named.filter_map(move |file| wanted.command(file.strip_prefix(".").unwrap_or(file)))
     });
     let commands: Vec<_> = commands.map(|command| format!("\n    {command}")).collect();
     let what = format!("the folder {} is not an image", conceal(&path.to_string_lossy()));
@@ -94,16 +144,20 @@ mod tests {
     fn files_and_folders_of_a_project() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-        let shown = |name: &str| refusal(&path(name)).map(|text| text.replace(&path(""), ""));
+        let shown = |name: &str| refusal(&path(name), false).map(|text| text.replace(&path(""), ""));
         assert_eq!(shown("."), None);
-        for name in ["Dockerfile.gpu", "job.yaml", "train.py", "x.tar"] {
+        for name in ["Dockerfile.gpu", "train.py", "x.tar", "job.log"] {
             fs::write(path(name), "").unwrap();
         }
+        fs::write(path("job.yaml"), "services: {train: {image: torch:1}}").unwrap();
+        fs::write(path("action.yml"), "runs: {steps: [{env: {PATH: /x, INPUT_IMAGE: y}}]}").unwrap();
         fs::create_dir(path("sub")).unwrap();
         for (name, expected) in [
             ("Dockerfile.gpu", Some("Dockerfile.gpu is a Dockerfile and not an image")),
             ("job.yaml", Some("job.yaml is a launch file and not an image")),
             ("train.py", Some("train.py is a program and not an image")),
+            ("job.log", Some("job.log is a log and not an image")),
+            ("action.yml", None),
             ("x.tar", None),
             ("absent.yaml", None),
             ("sub", None),
@@ -119,5 +173,10 @@ mod tests {
         );
         fs::write(path("index.json"), "").unwrap();
         assert_eq!(shown("."), None);
+        assert!(
+            refusal("https://hub.example/r/torch", false).unwrap().contains("is a URL and not the name of an image")
+        );
+        assert!(refusal("-", true).unwrap().contains("a terminal"));
+        assert_eq!(refusal("-", false), None);
     }
 }

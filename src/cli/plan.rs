@@ -25,7 +25,7 @@ use model::{FailOn, ImagePath, Limits, StartChoice, StartCommand, StartUser, cau
 use report::{Format, ReportRun, Style};
 
 use super::CliError;
-use super::advice::{self, LAUNCH_ENDINGS};
+use super::advice::{self, LAUNCH_ENDINGS, is_stdin};
 use super::args::verdict::IncompleteArg;
 use super::args::{
     AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs, ReadingArgs,
@@ -180,7 +180,7 @@ impl ImagesPlan {
             return Err(CliError::Usage(format!("--launch {}: {what}", names.join(", "))));
         }
         let images = if takes_images { images_of(&launch) } else { common.images };
-        if let Some(refusal) = images.iter().find_map(|image| advice::refusal(image)) {
+        if let Some(refusal) = images.iter().find_map(|image| advice::refusal(image, io::stdin().is_terminal())) {
             return Err(CliError::Usage(refusal));
         }
         let requests = requests(&images, common.reading, process.jobs, &cache, environment)?;
@@ -349,11 +349,6 @@ fn names(path: &Path, list: &str) -> Result<Vec<String>, CliError> {
     lines.map(name).collect()
 }
 
-/// Returns true if the image is an archive on standard input.
-fn is_stdin(image: &str) -> bool {
-    image == "-" || image.starts_with("-:")
-}
-
 /// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
 /// secrets.
 pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Launched, CliError> {
@@ -362,6 +357,9 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         let is_stdin = path.as_os_str() == "-";
         let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
+        if let Some(command) = advice::instead_of_launch(&path) {
+            return Err(wrong(format!("not a launch file\n  help: {command}")));
+        }
         let text = read_input(&path, limits).map_err(|error| wrong(error.why))?;
         let file = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
         let more = file.notes.len().saturating_sub(LAUNCH_NOTES);

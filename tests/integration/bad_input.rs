@@ -46,11 +46,24 @@ fn paths_and_names() {
          docker-daemon:nosuch.tar or docker://nosuch.tar\n"
     );
     refused(&["oci-archive:nosuch.tar"], None, &[": no such file: nosuch.tar\n"]);
-    refused(&[&at("empty", b"")], None, &["is empty"]);
-    refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip, zstd, xz or bzip2)"]);
+    refused(&[&at("empty", b"")], None, &["is empty\n  help: docker save -o FILE NAME"]);
+    let not_archive =
+        "is not an image archive (not tar, gzip, zstd, xz or bzip2)\n  help: docker save -o FILE NAME writes";
+    refused(&[&at("text", b"hello\n")], None, &[not_archive]);
+    fs::create_dir(folder.path().join("pictures")).unwrap();
+    let pictures = folder.path().join("pictures").display().to_string();
+    refused(&[&pictures], None, &["contains neither an image layout", "\n  help: name the image, such as "]);
+    for name in ["Team/Torch:1", "team/torch 1"] {
+        refused(&[name], None, &[&format!("'{name}' is not an image name: "), "in lower case and without spaces"]);
+    }
+    for (name, command) in [("x.tar", "check"), ("job.log", "log")] {
+        let path = at(name, b"");
+        let help = format!("error: --launch {path}: not a launch file\n  help: ncclcheck {command} {path}\n");
+        refused(&["--launch", &path], None, &[&help]);
+    }
     refused(&["-"], Some(b"hello\n"), &["standard input is not an image archive"]);
     refused(&["-"], Some(b""), &["standard input is empty"]);
-    refused(&["/etc/passwd"], None, &["/etc/passwd is not an image archive (not tar, gzip, zstd, xz or bzip2)\n"]);
+    refused(&["/etc/passwd"], None, &["/etc/passwd is not an image archive (not tar, gzip, zstd, xz or bzip2)"]);
     refused(
         &[&format!("oci:{}", folder.path().display())],
         None,

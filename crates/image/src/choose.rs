@@ -115,5 +115,7 @@ fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<
         return (transport.open)(&Target::whole(text), request);
     }
     let known: Vec<_> = marked.map(|(_, mark)| mark.description).collect();
-    Err(SourceError::invalid(format!("the folder {} contains neither {}", path.display(), known.join(" nor "))))
+    let what = format!("the folder {} contains neither {}", path.display(), known.join(" nor "));
+    let hint = "name the image, such as registry.example/train:7, or the file or the folder that holds it".to_owned();
+    Err(SourceError::invalid(what).with_hint(hint))
 }

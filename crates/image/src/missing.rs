@@ -66,6 +66,9 @@ fn advice(text: &str) -> String {
         let selector = text.strip_prefix(name).unwrap_or_default();
         return format!("to choose an image of an archive, write docker-archive:{name}{selector}");
     }
+    if name != text && Path::new(name).join("index.json").is_file() {
+        return format!("to choose an image of a layout, write oci:{text}");
+    }
     if let Some(near) = similar(Path::new(name)) {
         return format!("did you mean {}?", printable(&near));
     }
@@ -133,6 +136,10 @@ mod tests {
             "no such file or folder: DIR/torch.tar:v1\n  help: to choose an image of an archive, write \
              docker-archive:DIR/torch.tar:v1"
         );
+        fs::create_dir(folder.path().join("layout")).unwrap();
+        fs::write(folder.path().join("layout/index.json"), "{}").unwrap();
+        let chosen = "help: to choose an image of a layout, write oci:DIR/layout:v1";
+        assert!(told("layout:v1").ends_with(chosen), "{}", told("layout:v1"));
         assert!(told("other").ends_with("help: check the path, or write docker://NAME for an image in a registry"));
         let name = missing("nosuch.sif", &io::Error::from(io::ErrorKind::NotFound)).to_string();
         assert!(name.ends_with("write docker-daemon:nosuch.sif or docker://nosuch.sif"), "{name}");

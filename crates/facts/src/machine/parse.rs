@@ -106,6 +106,9 @@ impl FromStr for Host {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| format!("'{part}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8"))?;
+            if value.split_whitespace().skip(1).any(|word| word.contains('=')) {
+                return Err(format!("'{part}': separate the keys with commas, as in driver=550.54,gpu=h100x8"));
+            }
             Ok::<_, String>((key.trim(), value.trim()))
         });
         Self::from_pairs(pairs.collect::<Result<Vec<_>, _>>()?)
@@ -195,6 +198,7 @@ mod tests {
             ("driver=550.54,h100", "'h100' is not KEY=VALUE"),
             ("drvier=550.54", "unknown key 'drvier'; did you mean driver?"),
             ("driver=550.54,driver=535.1", "duplicate key 'driver'"),
+            ("driver=550.54 gpu=h100", "separate the keys with commas"),
             ("driver=550", "invalid version driver=550: expected a version such as 550.54.15"),
             ("driver=r550.54", "invalid version"),
             ("gpu=h1000", "unknown GPU 'h1000'; did you mean h100?"),

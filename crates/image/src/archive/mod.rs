@@ -40,12 +40,16 @@ pub(super) enum ArchiveForm {
     Any,
 }
 
+/// How to get an archive, for those who named another file.
+const SAVE: &str =
+    "docker save -o FILE NAME writes an archive; NAME alone reads the image from the engine or the registry";
+
 /// The message for a tar that cannot be read. `start` is the offset in the archive, in bytes, at which the reader began.
 fn tar_message<E: Display>(name: &str, start: u64, error: &TarError<E>) -> String {
     match &error.what {
         TarErrorKind::Read(below) => format!("{name}: {below}"),
         TarErrorKind::Malformed(_) if start == 0 && error.offset < 512 => {
-            format!("{name} is not an image archive (not tar, gzip, zstd, xz or bzip2)")
+            format!("{name} is not an image archive (not tar, gzip, zstd, xz or bzip2)\n  help: {SAVE}")
         }
         TarErrorKind::Limit(over) => format!("{name}: {}", over.advice()),
         TarErrorKind::Malformed(_) => format!("{name} is damaged {error}"),
@@ -75,7 +79,7 @@ pub(super) fn open(
     let file = || open_regular(path).map_err(io);
     let head = packed::head(&mut file()?).map_err(io)?;
     if head.is_empty() {
-        return Err(SourceError::invalid(format!("{} is empty", path.display())));
+        return Err(SourceError::invalid(format!("{} is empty", path.display())).with_hint(SAVE.to_owned()));
     }
     let is_packed = packed::is_packed(&head);
     if is_packed || head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use oci_spec::distribution::Reference as Name;
 
-use super::config::{Candidate, ConfigFiles, PullSource, RegistryConfig, is_short};
+use super::config::{Candidate, ConfigFiles, PullSource, RegistryConfig, is_short, parsed};
 use super::retry::Patience;
 use super::{Registry, RegistryContacts, open_patiently};
 use crate::source::{AccessOptions, Source as _, SourceError};
-use model::printable;
 
 /// The registries of this machine, as its configuration files describe them.
 #[derive(Debug)]
@@ -32,10 +31,7 @@ impl Registries {
         if is_short(text) {
             return self.config.candidates(text);
         }
-        let name = text
-            .parse()
-            .map_err(|error| SourceError::invalid(format!("'{}' is not an image name: {error}", printable(text))))?;
-        Ok(vec![Candidate { name, origin: None }])
+        Ok(vec![Candidate { name: parsed(text, None)?, origin: None }])
     }
 
     /// The hosts that may be asked for an image.

@@ -20,7 +20,7 @@ use self::file::RegistriesFile;
 pub(super) use self::files::ConfigFiles;
 use self::location::{PullPlace, RegistryTable, rewritten};
 use self::short_name::ShortNames;
-pub(super) use self::short_name::{Candidate, is_short};
+pub(super) use self::short_name::{Candidate, is_short, parsed};
 use crate::source::SourceError;
 
 /// The configuration of registries on this machine, merged from all files.

@@ -111,13 +111,19 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at_checked(tag.unwrap_or(end)).unwrap_or((text, ""))
 }
 
-fn parsed(text: &str, place: Option<&str>) -> Result<Name, SourceError> {
+/// The names that engines and registries accept, for those who wrote another one.
+const NAME_FORM: &str =
+    "write it as for docker pull: [HOST/]NAME[:TAG], in lower case and without spaces; a path begins with ./ or /";
+
+/// Parses a full name, which the line at `place` gives, or the user.
+pub(in crate::registry) fn parsed(text: &str, place: Option<&str>) -> Result<Name, SourceError> {
     text.parse().map_err(|error| {
         let text = printable(text);
-        SourceError::invalid(match place {
-            Some(place) => format!("{place}: '{text}' is not an image name: {error}"),
-            None => format!("'{text}' is not an image name: {error}"),
-        })
+        let why = format!("'{text}' is not an image name: {error}");
+        match place {
+            Some(place) => SourceError::invalid(format!("{place}: {why}")),
+            None => SourceError::invalid(why).with_hint(NAME_FORM.to_owned()),
+        }
     })
 }
 
