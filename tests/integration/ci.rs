@@ -2,17 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::process::Output;
 
 use crate::foreign::{blob_file, foreign};
-use crate::support::{run, stderr, world};
+use crate::support::{run, stderr, text, world};
 
 fn path(name: &str) -> String {
     world(name).display().to_string()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn status(arguments: &[&str]) -> Option<i32> {

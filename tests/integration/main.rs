@@ -39,6 +39,7 @@ mod registry;
 mod rules_archive;
 mod sandbox;
 mod secrets;
+mod sentences;
 mod services;
 mod special_files;
 mod support;

@@ -5,14 +5,10 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::{run, run_with, stderr, world};
+use crate::support::{run, run_with, stderr, text, world};
 
 fn path(name: &str) -> String {
     world(name).display().to_string()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn reports(output: &Output) -> Vec<Value> {

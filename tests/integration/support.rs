@@ -56,6 +56,11 @@ fn execute(folder: &Path, variables: &[(&str, &str)], arguments: &[&str], input:
     output
 }
 
+/// The text that it wrote to standard output.
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// The text that it wrote to standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -171,7 +171,7 @@ Examples:
   ncclcheck audit merge --store /shared/audit --owners owners.yaml --format json -o audit.json";
 
 const TREND_EXAMPLES: &str = "\
-Exit status: 0 not worse, 1 an image newly fails, 2 error, 3 no finished run before
+Exit status: 0 not worse, 1 an image is newly failing, 2 error, 3 no finished run before
 
 Examples:
   ncclcheck audit trend --store /shared/audit

@@ -7,11 +7,24 @@ use image::reference;
 /// Exit statuses in one line, for `-h`.
 pub(super) const EXIT_SUMMARY: &str = "Exit status: 0 pass, 1 a rule failed, 2 error, 3 incomplete";
 
-/// Exit statuses of commands that judge images.
+/// Exit statuses of commands that judge images, in the words of README.md and docs/exit-status.md.
 pub(super) const EXIT: &str = "\
 Exit status:
-  0  pass        1  a rule failed        2  usage error, or the image could not be read
-  3  incomplete: no rule failed, but some could not be evaluated";
+  0  PASS: no rule found a problem and each one has an answer: the image is built to use NCCL and RDMA, on the hosts \
+that you described
+  0  PASS with …: no rule of severity error failed or lacks an answer; the line counts the warnings, the unknown rules \
+and what else is left
+  1  FAIL: a rule of severity error failed
+  3  INCOMPLETE: no rule of severity error failed, but one is unknown: it could not be answered
+  2  error: no verdict: wrong usage, or an input could not be read";
+
+/// Those of `diff`, in the same words.
+pub(super) const DIFF_EXIT: &str = "\
+Exit status:
+  0  NOT WORSE: no rule of severity error is newly failing or newly unknown
+  1  WORSE: a rule of severity error is newly failing: it did not fail for the first image, or not in these places
+  3  INCOMPLETE: no rule of severity error is newly failing, but one is newly unknown
+  2  error: no verdict: wrong usage, or an input could not be read";
 
 /// Syntax of `--host`.
 pub(super) const HOSTS: &str = "\

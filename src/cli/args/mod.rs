@@ -24,7 +24,7 @@ use audit::AuditCommand;
 use cache::{CacheArg, CacheCommand, TrustArg};
 use choice::{Automatic, choice, number};
 use cluster::ClusterArgs;
-use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
+use help::{DIFF_EXIT, EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
 use verdict::{FailOnArg, IncompleteArg};
@@ -89,7 +89,7 @@ pub(super) enum Command {
             images.num_args(2).value_names(["OLD", "NEW"]).action(ArgAction::Set).help(PAIR).long_help(PAIR)
         }),
         mut_arg("format", |format| format.help("Output format: human, json, github or markdown (repeatable)")),
-        after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
+        after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule is newly failing, 2 error, 3 incomplete"]),
         after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
     )]
     Diff(Box<CheckArgs>),
@@ -379,7 +379,6 @@ Examples:
 #[command(
     mut_args = short_help(&["profile", "config", "format", "output", "verbose"]),
     after_help = sections(&[LOG_EXAMPLES, EXIT_SUMMARY]),
-    after_long_help = sections(&[EXIT, LOG_EXAMPLES]),
 )]
 pub(super) struct LogArgs {
     /// Logs of one job, of all ranks or of each, plain or compressed with gzip; - is standard input
@@ -412,11 +411,6 @@ Examples:
   ncclcheck check --format json=reports.json --list images.txt
   ncclcheck report reports.json
   ncclcheck report reports.json --format markdown --format csv=images.csv";
-
-const DIFF_EXIT: &str = "\
-Exit status:
-  0  not worse      1  a rule newly fails      2  usage error, or an image could not be read
-  3  incomplete: a rule can no longer be evaluated";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:

@@ -125,7 +125,9 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
         (None, None) if !report.facts.are_of_image() => "the launch alone".to_owned(),
         (None, None) => counted(image.layers.len(), "layer", "layers"),
     };
-    let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
+    // A verdict says nothing about rules that were not asked.
+    let off = if report.rules.is_some_and(|rules| rules.off > 0) { " (others off)" } else { "" };
+    let rules = report.judgements.map(|judgements| format!(", {}{off}", counted(judgements.len(), "rule", "rules")));
     let hosts = match (report.host, reports.len()) {
         (None, _) => String::new(),
         (Some(host), 1) => format!(", for {host}"),
