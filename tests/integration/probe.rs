@@ -39,7 +39,8 @@ fn two_healthy_gpus() {
 fn idle_gpus_have_no_finding() {
     let (report, status) = report("h200-x2/idle");
     assert_eq!(status, 0);
-    assert_eq!(fact(&report, "run.nccl.percent_of_sound"), 98);
+    assert_eq!(fact(&report, "run.nccl.percent_of_sound"), 100);
+    assert_eq!(fact(&report, "run.cpu_wait_percent"), 0);
     for name in ["run.gpu.busy", "run.nccl.slow", "run.slowed_by"] {
         assert_eq!(report["facts"][name]["state"], "absent", "{name}: {}", report["facts"][name]);
     }
@@ -66,6 +67,9 @@ fn a_planted_fault_is_one_finding() {
         ("h200/memory-taken", "runtime/gpu-memory-taken", "host"),
         ("h200/none-visible", "runtime/gpus-hidden", "arrangement"),
         ("h200-x2/copy-during", "runtime/gpu-busy", "host"),
+        ("h200-x2/cpus-busy", "runtime/cpus-busy", "host"),
+        ("h200-x2/cpu-quota", "runtime/cpus-too-few", "arrangement"),
+        ("h200-x2/two-on-one-cpu", "runtime/cpus-too-few", "arrangement"),
         ("h200-x2/two-variables", "runtime/bandwidth-low-by-variable", "arrangement"),
         ("h200-x2/variable-in-file", "runtime/bandwidth-low-by-variable", "arrangement"),
     ] {

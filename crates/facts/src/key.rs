@@ -507,6 +507,7 @@ keys! {
     RUN_NCCL_ALL_REDUCE "run.nccl.all_reduce_mb_s" i64, "Bus bandwidth of all_reduce at the largest size of at least 64 MiB, in MB/s";
     RUN_NCCL_SLOW "run.nccl.slow" Vec<String>, "Operations below 90 % of the bandwidth that sound hosts with these GPUs and links reach, at their largest size";
     RUN_NCCL_PERCENT "run.nccl.percent_of_sound" i64, "The lowest bandwidth of an operation as a percentage of what sound hosts with these GPUs and links reach";
+    RUN_CPU_WAIT "run.cpu_wait_percent" i64, "Percentage of the time of the measurements in which a rank waited for a CPU, of the rank that waited most";
     RUN_SLOWED_BY_VARIABLES "run.slowed_by" Vec<String>, "Variables of the run without which all_reduce is faster, by more than noise and a tenth";
     RUN_SLOWED_PERCENT "run.slowed_percent" i64, "Speed of all_reduce with these variables as a percentage of the speed without them";
     RUN_NCCL_INIT "run.nccl.first_call_ms" i64, "Time from the rendezvous to the end of the first collective, in milliseconds";

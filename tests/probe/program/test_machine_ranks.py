@@ -43,6 +43,8 @@ class Ranks(Stage):
         for ranks in (2, 3):
             events = self.collectives(gpus=ranks, stand_in="gpus=%d" % ranks, point_to_point=True)
             event = self.last(events)
+            waits = event["body"].pop("cpu_waits")
+            self.assertEqual([wait["rank"] for wait in waits], list(range(ranks)))
             self.assertEqual(event.get("body"), {"world_size": ranks, "local_ranks": ranks, "left_out": [],
                                                  "unclean_exits": [], "gpus_during": None, "gpus_after": None}, event)
             self.assertEqual(len(self.parts(events, "measurement")), 2 * len(OPERATIONS))

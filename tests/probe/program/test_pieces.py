@@ -56,6 +56,18 @@ class Pieces(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {"NCCL_CONF_FILE": "/nonesuch"}, clear=True):
             self.assertEqual(module_of_variables.slowing_variables(), {})
 
+    def test_time_without_a_cpu_is_counted(self):
+        cpu_wait = module("cpu_wait")
+        texts = ["7 1000000000 5", "9 2500000000 6"]
+        with unittest.mock.patch.object(cpu_wait, "read_text", lambda path: texts.pop(0)):
+            body = cpu_wait.CpuWait().until_now()
+        self.assertGreaterEqual(body.pop("seconds"), 0)
+        self.assertEqual(body, {"waited_seconds": 1.5})
+        with unittest.mock.patch.object(cpu_wait, "read_text", lambda path: "0 0 0"):
+            body = cpu_wait.CpuWait().until_now()
+        self.assertIsNone(body["waited_seconds"])
+        self.assertIn("does not record", body["unread"]["waited_seconds"])
+
     def test_runs_without_variables_end_in_time(self):
         module_of_variables = module("unset_variables")
         one, many = ["a"], ["a", "b", "c", "d", "e", "f"]

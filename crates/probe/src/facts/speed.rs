@@ -1,4 +1,4 @@
-//! Facts about the speed of the collectives: how it compares with sound hosts, and what variables take away.
+//! Facts about the speed of the collectives: how it compares with sound hosts, and what variables and a lack of CPUs take away.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use model::{Fact, Gap, ReplaceableTable, Table, size};
 
 use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
-use super::super::wire::collectives::{CollectivesBody, Measurement, RunWithout};
+use super::super::wire::collectives::{CollectivesBody, CpuWait, Measurement, RunWithout};
 use super::super::wire::what_if::VariantSize;
 use super::{none_of, seen, texts, unanswered, whole};
 
 const KEYS: &[&Definition] =
-    key::definitions![RUN_NCCL_SLOW, RUN_NCCL_PERCENT, RUN_SLOWED_BY_VARIABLES, RUN_SLOWED_PERCENT];
+    key::definitions![RUN_CPU_WAIT, RUN_NCCL_SLOW, RUN_NCCL_PERCENT, RUN_SLOWED_BY_VARIABLES, RUN_SLOWED_PERCENT];
 
 /// The operation that runs again without variables.
 const ALL_REDUCE: &str = "all_reduce";
@@ -66,6 +66,11 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<CollectivesBody>() else {
         return none_of(KEYS, &unanswered(recording, CollectivesBody::STEP), facts);
     };
+    let waited = match cpu_wait(&body) {
+        Ok(percent) => percent.map_or(Fact::Absent, |percent| seen(step, percent)),
+        Err(gap) => Fact::Unknown(gap),
+    };
+    facts.insert(key::RUN_CPU_WAIT, waited);
     let parts: Vec<_> = step.parts_of::<Measurement>().collect();
     let cost = match body.without_variables.known_list() {
         Ok(runs) => VariableCost::of(&parts, runs),
@@ -81,6 +86,16 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let percent = cost.as_ref().map(|cost| seen(step, cost.percent()));
     facts.insert(key::RUN_SLOWED_PERCENT, percent.unwrap_or(Fact::Absent));
     compare(step, cost.as_ref(), &parts, facts);
+}
+
+/// Percentage of its time in which the rank that waited most had no CPU. `None` without ranks that report it.
+fn cpu_wait(body: &CollectivesBody) -> Result<Option<i64>, Gap> {
+    let percent = |wait: &CpuWait| {
+        let waited = wait.waited_seconds.known()?;
+        Ok(waited.zip(wait.seconds.known()?).map(|(waited, seconds)| waited / seconds * 100.0))
+    };
+    let waits = body.cpu_waits.known_list()?.iter().map(percent).collect::<Result<Vec<Option<f64>>, Gap>>()?;
+    Ok(waits.into_iter().flatten().reduce(f64::max).map(whole))
 }
 
 /// What variables take away from all_reduce.
@@ -278,6 +293,20 @@ mod tests {
         let together = json!([run(&both, 297.0), run(&both[..1], 5.2), run(&both[1..], 5.2)]);
         let facts = facts_of(&[("all_reduce", 5.2)], &together);
         assert_eq!(shown(&facts, &key::RUN_SLOWED_BY_VARIABLES), "NCCL_NTHREADS=64, NCCL_PROTO=LL");
+    }
+
+    #[test]
+    fn the_rank_that_waits_most_for_a_cpu_counts() {
+        let wait = |waits: Json| {
+            let body = crate::wire::read(json!({"cpu_waits": waits}).as_object().unwrap());
+            cpu_wait(&body).map_err(|gap| gap.why)
+        };
+        let rank = |waited: Json| json!({"rank": 0, "seconds": 2.0, "waited_seconds": waited});
+        assert_eq!(wait(json!([rank(json!(0.1)), rank(json!(1.18))])), Ok(Some(59)));
+        assert_eq!(wait(json!([])), Ok(None));
+        let unread =
+            json!({"rank": 1, "seconds": 2.0, "waited_seconds": null, "unread": {"waited_seconds": "no times"}});
+        assert!(wait(json!([rank(json!(0.1)), unread])).unwrap_err().contains("no times"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ def collectives_body(arguments, report, options, extra_env=None, watch=None):
     results, unclean_exits = Supervisor(run, report, forward).results()
     first = results[world.offset]
     return {"world_size": world.size, "local_ranks": world.local, "left_out": first["left_out"],
-            "unclean_exits": unclean_exits}
+            "unclean_exits": unclean_exits, "cpu_waits": [results[rank]["cpu_wait"] for rank in sorted(results)]}
 
 
 def rank_settings(options, extra_env):

@@ -4,6 +4,7 @@ import inspect
 import os
 import time
 
+from ncclcheck_probe.cpu_wait import CpuWait
 from ncclcheck_probe.facts import Facts
 from ncclcheck_probe.gate import wait_at
 from ncclcheck_probe.group import Group
@@ -30,13 +31,15 @@ def run_rank(arguments, report):
     if group.rank == 0:
         report.part(libraries_part("collective"))
     left_out = alone(options)
+    cpu_wait = CpuWait()
     if group.size > 1:
         if options["point_to_point"]:
             measure_pair(group, report, options["quick"])
         left_out = measure_all(group, options, started + waited + arguments["seconds"] * MEASURING_SHARE, report)
+    cpu_wait = dict(cpu_wait.until_now(), rank=group.rank)
     group.phases.enter("leaving the group")
     group.dist.destroy_process_group()
-    return {"rank": group.rank, "left_out": left_out}
+    return {"rank": group.rank, "left_out": left_out, "cpu_wait": cpu_wait}
 
 
 def alone(options):

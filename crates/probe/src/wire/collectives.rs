@@ -32,6 +32,14 @@ objects! {
         pub gpus_during: Field<Vec<GpuDuring>>,
         pub gpus_after: Field<Vec<GpuAfter>>,
         pub without_variables: Field<Vec<RunWithout>>,
+        pub cpu_waits: Field<Vec<CpuWait>>,
+    }
+
+    /// How long the first thread of a rank had no CPU while it measured.
+    pub struct CpuWait {
+        pub rank: Field<i64>,
+        pub seconds: Field<f64>,
+        pub waited_seconds: Field<f64>,
     }
 
     /// Clocks of a GPU while the collectives ran.
