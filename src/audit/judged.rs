@@ -155,7 +155,7 @@ pub(super) const fn kind(class: FailureClass) -> Option<&'static str> {
         FailureClass::Transient | FailureClass::Cancelled => None,
         FailureClass::NotFound => Some("not-found"),
         FailureClass::Denied => Some("denied"),
-        FailureClass::Invalid => Some("invalid"),
+        FailureClass::Invalid | FailureClass::NotAnImage => Some("invalid"),
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::registry::{registry, write};
 use crate::support::{program, run, stderr, world};
 
 /// A folder with a layout of `count` images, made of the small worlds.
@@ -251,6 +252,47 @@ fn a_name_that_cannot_be_resolved_does_not_stop_a_report() {
     };
     assert_eq!([plan("a", &[]), plan("b", &["--report-only"])], [3, 0]);
     assert!(merged(&store, "b").1["unresolved"].get("oci-archive:/nowhere.tar").is_some());
+}
+
+#[test]
+fn signatures_beside_images_are_left_out_of_a_repository() {
+    let layout = crate::support::layout("good");
+    let path = layout.path().join("index.json");
+    let mut index: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    // As cosign 2 stores it by a tag of its own, and cosign 3 in an index.
+    let kind = "application/vnd.dev.cosign.simplesigning.v1+json";
+    let mut config = json!({"mediaType": "application/vnd.oci.image.config.v1+json"});
+    write(
+        layout.path(),
+        br#"{"architecture": "", "os": "", "rootfs": {"type": "layers", "diff_ids": []}}"#,
+        &mut config,
+    );
+    let mut payload = json!({"mediaType": kind});
+    write(layout.path(), b"{}", &mut payload);
+    let mut signature = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json"});
+    let document = json!({"schemaVersion": 2, "config": config, "layers": [payload]});
+    write(layout.path(), document.to_string().as_bytes(), &mut signature);
+    let mut of_signatures = json!({"mediaType": "application/vnd.oci.image.index.v1+json"});
+    let document = json!({"schemaVersion": 2, "manifests": [signature]});
+    write(layout.path(), document.to_string().as_bytes(), &mut of_signatures);
+    index["manifests"].as_array_mut().unwrap().extend([signature, of_signatures]);
+    std::fs::write(&path, index.to_string()).unwrap();
+    let (image, _) = registry(layout.path().to_owned());
+    let repository = image.trim_start_matches("docker://").trim_end_matches(":1");
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store").to_str().unwrap().to_owned();
+    let plan =
+        ["plan", "--no-config", "--tls-verify=false", "--store", &store, "--run", "a", "--repository", repository];
+    let (status, out, err) = audit(&plan);
+    assert_eq!((status, &*out), (0, "run a: 1 image in 1 chunk\n"), "{err}");
+    assert_eq!(err, format!("left out 2 tags of artifacts, such as docker://{repository}:2\n"));
+    // A reference that someone wrote is expected to be an image.
+    let named = format!("docker://{repository}:3");
+    let (status, _, err) =
+        audit(&["plan", "--no-config", "--tls-verify=false", "--store", &store, "--run", "b", &image, &named]);
+    assert_eq!(status, 3, "{err}");
+    assert!(err.starts_with(&format!("not resolved: {named}: ")), "{err}");
 }
 
 #[test]

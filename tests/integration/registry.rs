@@ -1,5 +1,6 @@
-//! A registry that serves the image of a layout.
+//! A registry that serves the images of a layout.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -23,18 +24,22 @@ pub(crate) fn write(layout: &Path, bytes: &[u8], descriptor: &mut Value) {
     descriptor["size"] = bytes.len().into();
 }
 
-/// Serves the first image of a layout, and counts the bytes of blobs sent.
+/// Serves the images of a layout as the tags 1, 2 and so on, and counts the bytes of blobs sent. The reference is of the first.
 pub(crate) fn registry(layout: PathBuf) -> (String, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let image = format!("docker://{}/a/b:1", listener.local_addr().unwrap());
     let sent = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&sent);
     let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
-    let top = index["manifests"][0]["digest"].as_str().unwrap().to_owned();
+    let manifests = index["manifests"].as_array().unwrap().iter();
+    let tagged: BTreeMap<_, _> = (1..)
+        .map(|tag: usize| tag.to_string())
+        .zip(manifests.map(|descriptor| descriptor["digest"].as_str().unwrap().to_owned()))
+        .collect();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let layout = layout.clone();
-            let top = top.clone();
+            let tagged = tagged.clone();
             let count = Arc::clone(&count);
             thread::spawn(move || {
                 let mut stream = BufReader::new(stream.unwrap());
@@ -50,8 +55,13 @@ pub(crate) fn registry(layout: PathBuf) -> (String, Arc<AtomicU64>) {
                 }
                 let path = first.split(' ').nth(1).unwrap().split('?').next().unwrap();
                 let name = path.rsplit('/').next().unwrap();
-                let file = if path == "/v2/a/b/manifests/1" { blob(&layout, &top) } else { blob(&layout, name) };
-                let body = if path == "/v2/" { Some(Vec::new()) } else { fs::read(file).ok() };
+                let body = match path {
+                    "/v2/" => Some(Vec::new()),
+                    "/v2/a/b/tags/list" => {
+                        Some(serde_json::json!({"tags": tagged.keys().collect::<Vec<_>>()}).to_string().into_bytes())
+                    }
+                    _ => fs::read(blob(&layout, tagged.get(name).map_or(name, |digest| digest))).ok(),
+                };
                 let (status, body) = body.map_or((404, Vec::new()), |body| (200, body));
                 if path.contains("/blobs/") {
                     count.fetch_add(body.len() as u64, Ordering::SeqCst);

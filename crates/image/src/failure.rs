@@ -18,6 +18,8 @@ pub enum FailureClass {
     Denied,
     /// The image is damaged, or of a kind that is not supported.
     Invalid,
+    /// What is there is not an image.
+    NotAnImage,
     /// The run was cancelled.
     Cancelled,
 }
@@ -44,6 +46,7 @@ impl SourceError {
             SourceErrorKind::Unreachable | SourceErrorKind::Busy => FailureClass::Transient,
             SourceErrorKind::Denied => FailureClass::Denied,
             SourceErrorKind::Invalid => FailureClass::Invalid,
+            SourceErrorKind::Artifact => FailureClass::NotAnImage,
             SourceErrorKind::Io => self.cause.as_ref().map_or(FailureClass::Transient, of_io),
         }
     }

@@ -65,6 +65,8 @@ pub(super) struct Finder<'a> {
     /// Bytes of the nested indexes so far, each as often as it is named.
     nested: u64,
     notes: Vec<String>,
+    /// How many of the notes are about artifacts.
+    artifacts: usize,
 }
 
 /// What a manifest describes.
@@ -82,8 +84,15 @@ impl<'a> Finder<'a> {
         choice: &PlatformChoice,
         limits: &'a Limits,
     ) -> Result<Vec<ImagePlan>, ImageError> {
-        let mut finder =
-            Self { source, limits, candidates: Vec::new(), unread: Vec::new(), nested: 0, notes: Vec::new() };
+        let mut finder = Self {
+            source,
+            limits,
+            candidates: Vec::new(),
+            unread: Vec::new(),
+            nested: 0,
+            notes: Vec::new(),
+            artifacts: 0,
+        };
         let StoredDocument { name, digest, media_type, bytes } = source.top()?;
         match DocumentKind::of(&bytes, media_type.as_deref(), &name)? {
             DocumentKind::Manifest => match finder.describe(&bytes, digest.clone())? {
@@ -91,7 +100,7 @@ impl<'a> Finder<'a> {
                     check_platform(&plan, choice)?;
                     Ok(vec![*plan])
                 }
-                Described::Artifact(kind) => Err(not_an_image(&digest, &kind)),
+                Described::Artifact(kind) => Err(not_an_image(&digest, &kind).into()),
             },
             DocumentKind::Index => {
                 let entries = parse_index(&bytes, &name)?;
@@ -117,10 +126,8 @@ impl<'a> Finder<'a> {
             match IndexedKind::of(descriptor) {
                 IndexedKind::Manifest => self.candidate(descriptor, blob, named)?,
                 IndexedKind::Index => self.nested(blob, named, depth)?,
-                IndexedKind::Attestation => self.notes.push(format!("skipped attestation manifest {}", blob.digest)),
-                IndexedKind::Artifact(kind) => {
-                    self.notes.push(format!("skipped artifact {} ({})", blob.digest, printable(&kind)));
-                }
+                IndexedKind::Attestation => self.skip(&format!("attestation manifest {}", blob.digest)),
+                IndexedKind::Artifact(kind) => self.skip(&format!("artifact {} ({})", blob.digest, printable(&kind))),
                 IndexedKind::Unknown(kind) => {
                     let kind = printable(&kind);
                     self.notes.push(format!("skipped {}: its media type '{kind}' is unknown", blob.digest));
@@ -128,6 +135,20 @@ impl<'a> Finder<'a> {
             }
         }
         Ok(())
+    }
+
+    fn skip(&mut self, artifact: &str) {
+        self.notes.push(format!("skipped {artifact}"));
+        self.artifacts += 1;
+    }
+
+    /// The error of an index without images.
+    fn no_images(&self) -> SourceError {
+        let is_of_artifacts = self.artifacts > 0 && self.artifacts == self.notes.len();
+        let kind = if is_of_artifacts { SourceErrorKind::Artifact } else { SourceErrorKind::NotFound };
+        let lines: Vec<_> =
+            std::iter::once("the index lists no images").chain(self.notes.iter().map(|note| &**note)).collect();
+        SourceError::new(kind, lines.join("\n  "))
     }
 
     fn candidate(&mut self, descriptor: &Descriptor, blob: BlobRef, named: IndexedNames) -> Result<(), ImageError> {
@@ -175,7 +196,7 @@ impl<'a> Finder<'a> {
         let wanted = selected(&all, selector);
         self.pass_over_unread(selector, wanted.is_empty())?;
         if wanted.is_empty() {
-            return Err(not_found(&all, selector, &self.notes).into());
+            return Err(if all.is_empty() { self.no_images() } else { not_found(&all, selector) }.into());
         }
         let found = without_copies(self.matching(&wanted, choice)?);
         if *choice != PlatformChoice::All && found.len() > 1 {
@@ -258,7 +279,7 @@ impl<'a> Finder<'a> {
             return Err(missing.into());
         }
         if found.is_empty() && offered.is_empty() {
-            return Err(not_found(&[], None, &self.notes).into());
+            return Err(self.no_images().into());
         }
         if found.is_empty() {
             return Err(choice.not_offered(&offered).into());
@@ -272,7 +293,7 @@ impl<'a> Finder<'a> {
         match self.fetch(candidate)? {
             Described::Image(plan) => Ok(Some(plan)),
             Described::Artifact(kind) => {
-                self.notes.push(format!("skipped artifact {} ({})", candidate.blob.digest, printable(&kind)));
+                self.skip(&format!("artifact {} ({})", candidate.blob.digest, printable(&kind)));
                 Ok(None)
             }
         }
@@ -373,8 +394,9 @@ fn described_layer(descriptor: &Descriptor) -> Result<DescribedLayer, ImageError
     })
 }
 
-fn not_an_image(digest: &Digest, kind: &str) -> ImageError {
-    ImageError::invalid(format!("manifest {digest} describes an artifact ({}), not a container image", printable(kind)))
+fn not_an_image(digest: &Digest, kind: &str) -> SourceError {
+    let what = format!("manifest {digest} describes an artifact ({}), not a container image", printable(kind));
+    SourceError::new(SourceErrorKind::Artifact, what)
 }
 
 /// Verifies the size and the digest of bytes against their descriptor.

@@ -115,6 +115,8 @@ pub enum SourceErrorKind {
     Denied,
     /// The content is damaged or does not match its description.
     Invalid,
+    /// The documents describe something else than an image, such as a signature or a chart.
+    Artifact,
     /// Reading failed.
     Io,
 }

@@ -14,7 +14,7 @@ use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
 use crate::shipped;
 use image::survey::survey;
-use image::{PlatformChoice, Request};
+use image::{FailureClass, PlatformChoice, Request};
 use judge::rules::Rule;
 use layer::cache::ScanCache;
 use model::{Environment, counted};
@@ -53,8 +53,9 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     drop(store);
     needs.enter(environment);
     let store = super::store(&asked.store, environment)?;
-    let (outlines, unresolved) = resolve(&requests);
+    let Resolved { outlines, mut unresolved, artifacts } = resolve(&requests);
     items.extend(found.items(outlines));
+    found.leave_out(artifacts, &mut unresolved);
     let items = collect(items);
     for (name, why) in &unresolved {
         say(&format!("not resolved: {name}: {why}"));
@@ -77,13 +78,21 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     Ok(if is_whole || asked.report_only { ExitStatus::Pass } else { ExitStatus::Incomplete })
 }
 
-/// The images that were found, each with the time when it was made, and the references that were not, with the reason.
-type Resolved = (Vec<(AuditItem, Option<String>)>, BTreeMap<String, String>);
+/// What references mean.
+#[derive(Default)]
+struct Resolved {
+    /// The images that were found, each with the time when it was made.
+    outlines: Vec<(AuditItem, Option<String>)>,
+    /// The references for which there is no image, with the reason.
+    unresolved: BTreeMap<String, String>,
+    /// Those that name something else.
+    artifacts: BTreeMap<String, String>,
+}
 
 /// Reads the documents of images, several at once. An image that cannot be found does not stop the others.
 fn resolve(requests: &[Request]) -> Resolved {
     let waiting = Mutex::new(requests.iter());
-    let found = Mutex::new((Vec::new(), BTreeMap::new()));
+    let found = Mutex::new(Resolved::default());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(requests.len()) {
@@ -93,12 +102,16 @@ fn resolve(requests: &[Request]) -> Resolved {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     match outlines {
                         Ok(outlines) => {
-                            found.0.extend(outlines.into_iter().map(|outline| {
+                            found.outlines.extend(outlines.into_iter().map(|outline| {
                                 let created = outline.created.clone();
                                 (AuditItem::new(request, outline), created)
                             }));
                         }
-                        Err(error) => drop(found.1.insert(request.text.clone(), error.to_string())),
+                        Err(error) => {
+                            let is_artifact = error.class() == FailureClass::NotAnImage;
+                            let kept = if is_artifact { &mut found.artifacts } else { &mut found.unresolved };
+                            kept.insert(request.text.clone(), error.to_string());
+                        }
                     }
                 }
             });

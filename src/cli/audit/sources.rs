@@ -13,7 +13,7 @@ use crate::cli::plan::read_input;
 use crate::cli::{CliError, say};
 use image::source::AccessOptions;
 use image::survey::{engine_images, repositories, tags};
-use model::{Limits, without_content};
+use model::{Limits, counted, without_content};
 
 /// Largest list of pods, in bytes. One takes 5 to 20 KB.
 const MOST_PODS: u64 = 1 << 30;
@@ -23,6 +23,8 @@ const MOST_PODS: u64 = 1 << 30;
 pub(super) struct Sources {
     /// References.
     pub(super) images: BTreeSet<String>,
+    /// Those that are tags of a repository.
+    tagged: BTreeSet<String>,
     /// Repositories of which only the newest images are kept.
     limited: BTreeSet<String>,
     newest: Option<usize>,
@@ -54,6 +56,7 @@ impl Sources {
             if images.is_empty() {
                 say(&format!("{name}: none of {} tags matches", found.len()));
             }
+            sources.tagged.extend(images.iter().cloned());
             sources.images.extend(images);
             sources.limited.insert(name);
         }
@@ -85,6 +88,17 @@ impl Sources {
             }
         }
         Ok(())
+    }
+
+    /// Leaves out artifacts that are tags of a repository, as signatures of its images are. All others stay unresolved.
+    pub(super) fn leave_out(&self, artifacts: BTreeMap<String, String>, unresolved: &mut BTreeMap<String, String>) {
+        let (tagged, named): (BTreeMap<_, _>, _) =
+            artifacts.into_iter().partition(|(name, _)| self.tagged.contains(name));
+        if let Some(first) = tagged.keys().next() {
+            let count = counted(tagged.len(), "tag of an artifact", "tags of artifacts");
+            say(&format!("left out {count}, such as {first}"));
+        }
+        unresolved.extend(named);
     }
 
     /// The items of images that were resolved, with the time of their build: the newest of each repository that is

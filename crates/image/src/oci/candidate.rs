@@ -154,12 +154,7 @@ pub(super) fn ambiguous(rivals: &[PlannedCandidate<'_>], reference: Option<&str>
 }
 
 /// The error when no candidate is selected; lists the names.
-pub(super) fn not_found(all: &[ManifestCandidate], selector: Option<&Selector>, passed_over: &[String]) -> SourceError {
-    if all.is_empty() {
-        let lines: Vec<_> =
-            std::iter::once("the index lists no images").chain(passed_over.iter().map(|note| &**note)).collect();
-        return SourceError::not_found(lines.join("\n  "));
-    }
+pub(super) fn not_found(all: &[ManifestCandidate], selector: Option<&Selector>) -> SourceError {
     let mut names: Vec<_> =
         all.iter().flat_map(|candidate| &candidate.named.names).map(|name| printable(name)).collect();
     // The images of a nested index share its name.
