@@ -33,7 +33,7 @@ const NODE: &str = "{node}";
 /// Probes all nodes of a job, or reads the record of such a run, and names the nodes that differ.
 pub(super) fn cluster(asked: &ClusterArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
-    let targets = super::plan::outputs(&asked.output, &super::plan::named(CLUSTER_FORMATS))?;
+    let targets = super::plan::outputs(&asked.output.format, &super::plan::named(CLUSTER_FORMATS))?;
     let outputs = Outputs::open(&targets)?;
     let exclude = asked.exclude.as_deref().map(OutputFile::create).transpose()?;
     let mut run = match &*asked.from {

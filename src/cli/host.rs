@@ -23,7 +23,7 @@ pub(super) fn host(output: &OutputArgs, root: &Path, environment: &Environment) 
     if !root.is_dir() {
         return Err(CliError::Usage(format!("--root {} is not a folder", root.display())));
     }
-    let outputs = outputs(output, &FORMS)?;
+    let outputs = outputs(&output.format, &FORMS)?;
     let record = if root == Path::new("/") { Record::here() } else { Record::collect(&HostTree::new(root)) };
     let style = style(&output.look, environment);
     let failure = |error| CliError::Output { what: "the record".to_owned(), error };

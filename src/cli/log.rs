@@ -21,7 +21,7 @@ use crate::shipped;
 pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
     let source = asked.rulebook.read(&options)?;
-    let targets = outputs(&asked.output, &named(&Format::of_verdicts()))?;
+    let targets = outputs(&asked.output.format, &named(&Format::of_verdicts()))?;
     let hosts = read_hosts(&asked.host)?;
     if let Some(described) = hosts.iter().find(|host| host.record().is_none()) {
         let why = "is a description; a job is compared with the record that `ncclcheck host --format json` writes on its host";

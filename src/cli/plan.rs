@@ -28,8 +28,7 @@ use super::CliError;
 use super::advice::{self, LAUNCH_ENDINGS, is_stdin};
 use super::args::verdict::IncompleteArg;
 use super::args::{
-    AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, OutputArgs, ReadingArgs,
-    StyleArgs,
+    AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, ReadingArgs, StyleArgs,
 };
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
@@ -200,7 +199,7 @@ impl ImagesPlan {
         });
         let requests: Vec<_> = requests.collect();
         let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
-        let outputs = outputs(&common.output, &named(forms))?;
+        let outputs = outputs(&common.output.format, &named(forms))?;
         outputs.iter().try_for_each(|(format, target)| holds(*format, target, requests.len()))?;
         Ok(Self {
             action,
@@ -443,18 +442,14 @@ pub(super) fn named(formats: &[Format]) -> Vec<(&'static str, Format)> {
     formats.iter().map(|format| (format.name(), *format)).collect()
 }
 
-/// Pairs `--format` with `--output`. `forms` are the formats that the command supports, the default first.
+/// Resolves `--format`. `forms` are the formats that the command supports, the default first.
 pub(super) fn outputs<F: Copy>(
-    output: &OutputArgs,
+    formats: &[String],
     forms: &[(&'static str, F)],
 ) -> Result<Vec<(F, OutputTarget)>, CliError> {
     let names: Vec<_> = forms.iter().map(|(name, _)| *name).collect();
-    if let Some(file) = &output.file {
-        refuse_format(file, names.iter().copied().chain(Format::ALL.iter().map(|format| format.name())))?;
-    }
-    let rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
     let mut outputs: Vec<(F, OutputTarget)> = Vec::new();
-    for text in &output.format {
+    for text in formats {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let Some((_, form)) = forms.iter().copied().find(|(form, _)| *form == name) else {
             let help = suggestion(name, names.iter().copied());
@@ -466,9 +461,8 @@ pub(super) fn outputs<F: Copy>(
             Some(file) if is_list(file, &names) => {
                 return Err(CliError::Usage(format!("--format {text}: give each format its own --format")));
             }
-            Some("-") => OutputTarget::Stdout,
+            Some("-") | None => OutputTarget::Stdout,
             Some(file) => OutputTarget::File(file.into()),
-            None => rest.clone(),
         };
         if outputs.iter().any(|(_, taken)| taken.is_same(&target)) {
             return Err(CliError::Usage(format!(
@@ -478,11 +472,7 @@ pub(super) fn outputs<F: Copy>(
         outputs.push((form, target));
     }
     if outputs.is_empty() {
-        outputs.extend(forms.first().map(|(_, form)| (*form, rest)));
-    } else if let OutputTarget::File(path) = &rest
-        && !outputs.iter().any(|(_, target)| *target == rest)
-    {
-        return Err(CliError::Usage(format!("--output {}: every --format already has its own file", path.display())));
+        outputs.extend(forms.first().map(|(_, form)| (*form, OutputTarget::Stdout)));
     }
     Ok(outputs)
 }
@@ -505,17 +495,6 @@ fn holds(format: Format, target: &OutputTarget, images: usize) -> Result<(), Cli
     )))
 }
 
-/// Refuses an `--output` that is the name of a format: with other tools, `-o json` selects the format.
-fn refuse_format<'n>(file: &Path, mut formats: impl Iterator<Item = &'n str>) -> Result<(), CliError> {
-    match formats.find(|name| file.as_os_str() == *name) {
-        Some(name) => Err(CliError::Usage(format!(
-            "--output {name} is a file, but {name} is a format\n  help: write --format {name}, or -o ./{name} for a file \
-             of this name"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Resolves the style of the output from the options, the environment and the terminal.
 pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
     let is_terminal = io::stdout().is_terminal();
@@ -533,17 +512,11 @@ pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
-    use super::super::args::{Arguments, Command};
     use super::*;
 
-    fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, OutputTarget)>, String> {
-        let words =
-            formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
-        let arguments = Arguments::parse_from(["ncclcheck", "check", "x"].into_iter().chain(words));
-        let Command::Check(check) = arguments.command else { unreachable!() };
-        outputs(&check.check.common.output, &named(Format::ALL)).map_err(|error| error.to_string())
+    fn targets(formats: &[&str]) -> Result<Vec<(Format, OutputTarget)>, String> {
+        let formats: Vec<_> = formats.iter().map(|format| (*format).to_owned()).collect();
+        outputs(&formats, &named(Format::ALL)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -559,29 +532,24 @@ mod tests {
     #[test]
     fn formats_are_paired_with_files() {
         let file = |name: &str| OutputTarget::File(name.into());
-        assert_eq!(pair(&[], None).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
-        assert_eq!(pair(&[], Some("a")).unwrap(), [(Format::Human, file("a"))]);
-        assert_eq!(pair(&["json"], Some("a")).unwrap(), [(Format::Json, file("a"))]);
-        assert_eq!(pair(&[], Some("./json")).unwrap(), [(Format::Human, file("./json"))]);
+        assert_eq!(targets(&[]).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
+        assert_eq!(targets(&["json=-"]).unwrap(), [(Format::Json, OutputTarget::Stdout)]);
+        assert_eq!(targets(&["human=json"]).unwrap(), [(Format::Human, file("json"))]);
         let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
-        assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
-        assert_eq!(pair(&["json=a,b=c"], None).unwrap(), [(Format::Json, file("a,b=c"))]);
-        for (formats, output, why) in [
+        assert_eq!(targets(&["human", "json=r.json"]).unwrap(), both);
+        assert_eq!(targets(&["json=a,b=c"]).unwrap(), [(Format::Json, file("a,b=c"))]);
+        for (formats, why) in [
             (
                 &["toml"][..],
-                None,
                 "available formats: human, table, json, csv, sarif, junit, github, gitlab, markdown, \
                  html, prometheus, in-toto",
             ),
-            (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
-            (&["json="], None, "expected a file name after '='"),
-            (&["json=a,html=b"], None, "--format json=a,html=b: give each format its own --format"),
-            (&["json", "human"], None, "another format has the same target"),
-            (&["json=a"], Some("b"), "every --format already has its own file"),
-            (&[], Some("json"), "write --format json, or -o ./json for a file of this name"),
-            (&["json"], Some("sarif"), "write --format sarif, or -o ./sarif"),
+            (&["markdwon"], "--format markdwon: did you mean markdown?"),
+            (&["json="], "expected a file name after '='"),
+            (&["json=a,html=b"], "--format json=a,html=b: give each format its own --format"),
+            (&["json", "human"], "another format has the same target"),
         ] {
-            let error = pair(formats, output).unwrap_err();
+            let error = targets(formats).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn report(
     output: &OutputArgs,
     environment: &Environment,
 ) -> Result<ExitStatus, CliError> {
-    let targets = outputs(output, &named(&Format::of_verdicts()))?;
+    let targets = outputs(&output.format, &named(&Format::of_verdicts()))?;
     let mut needs = CommandNeeds::new(no_sandbox);
     needs.files(files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _};
 
 use model::nearest;
 
@@ -23,7 +23,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("exit-code", "fail-on"),
     ("exit-zero", "fail-on"),
     ("failure-threshold", "fail-on"),
-    ("file", "output"),
+    ("file", "format"),
     ("gpu", "gpus"),
     ("gpu", "host"),
     ("host-facts", "host"),
@@ -37,7 +37,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("no-color", "color"),
     ("no-progress", "quiet"),
     ("no-tls-verify", "tls-verify"),
-    ("out", "output"),
+    ("o", "format"),
+    ("out", "format"),
+    ("output", "format"),
     ("parallel", "jobs"),
     ("policy", "config"),
     ("registry-config", "authfile"),
@@ -90,14 +92,15 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
     root.build();
     let mut command = active(&root, words);
     match (error.kind(), error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(word)), _) if word.starts_with("--") => {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word)), _) if word.starts_with('-') => {
             let word = word.trim_start_matches('-').to_owned();
-            let names: Vec<_> =
-                command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long).collect();
-            match suggested(&word, OPTIONS, &names) {
-                Some(name) => {
+            let options: Vec<_> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
+            let names: Vec<_> = options.iter().filter_map(|arg| arg.get_long()).collect();
+            let name = suggested(&word, OPTIONS, &names);
+            match options.iter().find(|arg| name.is_some() && arg.get_long() == name) {
+                Some(option) => {
                     error.remove(ContextKind::Suggested);
-                    error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
+                    error.insert(ContextKind::SuggestedArg, ContextValue::String(option.to_string()));
                 }
                 None => drop(error.remove(ContextKind::SuggestedArg)),
             }
@@ -137,7 +140,7 @@ fn suggested<'n>(word: &str, table: &[(&str, &'n str)], names: &[&'n str]) -> Op
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{Arg, Parser as _};
 
     use super::*;
 
@@ -152,18 +155,20 @@ mod tests {
         insta::assert_snapshot!(message("ncclcheck check --severity high x"), @"
         error: unexpected argument '--severity' found
 
-          tip: a similar argument exists: '--fail-on'
+          tip: a similar argument exists: '--fail-on <SEVERITY>'
 
         Usage: ncclcheck check [OPTIONS] [IMAGE]...
 
         For more information, try '--help'.
         ");
         for (line, name) in [
-            ("check --insecure x", "--tls-verify"),
-            ("check --gpu h100 x", "--host"),
-            ("check --no-cache x", "--cache"),
-            ("probe --gpu 2 x", "--gpus"),
-            ("host --json", "--format"),
+            ("check --insecure x", "--tls-verify[=<BOOL>]"),
+            ("check --gpu h100 x", "--host <HOST|FILE>"),
+            ("check --no-cache x", "--cache <URL|off>"),
+            ("check -o report.json x", "--format <FORMAT[=FILE]>"),
+            ("audit merge --output report.json", "--format <FORMAT[=FILE]>"),
+            ("probe --gpu 2 x", "--gpus <GPUS>"),
+            ("host --json", "--format <FORMAT[=FILE]>"),
             ("scan x", "check"),
             ("compare x y", "diff"),
             ("rules ls", "list"),
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn misspelt_words() {
-        assert!(message("ncclcheck check --fromat json x").contains("exists: '--format'"));
+        assert!(message("ncclcheck check --fromat json x").contains("exists: '--format <FORMAT[=FILE]>'"));
         assert!(message("ncclcheck chekc x").contains("exists: 'check'"));
         for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "frobnicate x"] {
             let text = message(&format!("ncclcheck {line}"));

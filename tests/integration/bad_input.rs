@@ -74,8 +74,8 @@ fn paths_and_names() {
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is not a folder"]);
     refused(&["--format", "pdf", "x"], None, &["available formats: human, table, json"]);
-    refused(&["-o", "json", "x"], None, &["help: write --format json, or -o ./json"]);
-    refused(&["--severity", "high", "x"], None, &["a similar argument exists: '--fail-on'"]);
+    refused(&["-o", "json", "x"], None, &["a similar argument exists: '--format <FORMAT[=FILE]>'"]);
+    refused(&["--severity", "high", "x"], None, &["a similar argument exists: '--fail-on <SEVERITY>'"]);
     refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; did you mean entries?"]);
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],
@@ -192,7 +192,7 @@ fn reports_that_cannot_be_written_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let image = world("good").display().to_string();
     let report = folder.path().join("none/report.json").display().to_string();
-    refused(&["--output", &report, &image], None, &["writing ", "there is no folder "]);
+    refused(&["--format", &format!("human={report}"), &image], None, &["writing ", "there is no folder "]);
     let report = folder.path().join("report.json");
     let output = run(&["check", "--format", &format!("json={}", report.display()), "/nonexistent/x.tar", &image], None);
     assert_eq!(output.status.code(), Some(2), "one image of two cannot be opened");

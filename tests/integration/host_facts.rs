@@ -17,7 +17,7 @@ fn judged(host: &str, image: &str) -> (Value, i32) {
 fn judged_under(machine: &Path, profile: &str, image: &str) -> (Value, i32) {
     let root = machine.display().to_string();
     let file = machine.join("record.json").display().to_string();
-    let recorded = run(&["host", "--root", &root, "--format", "json", "-o", &file], None);
+    let recorded = run(&["host", "--root", &root, "--format", &format!("json={file}")], None);
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     let image = world(image).display().to_string();
     let output = run(&["check", "--format", "json", "--profile", profile, "--host", &file, &image], None);
@@ -162,7 +162,7 @@ fn this_machine_is_described_in_every_format() {
         .iter()
         .map(|form| {
             let file = folder.path().join(form).display().to_string();
-            assert!(run(&["host", "--format", form, "-o", &file], None).status.success());
+            assert!(run(&["host", "--format", &format!("{form}={file}")], None).status.success());
             let output = run(&["check", "--format", "json", "--host", &file, &image], None);
             let report: Value =
                 serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
@@ -187,7 +187,7 @@ fn a_record_in_several_formats() {
 
     for (arguments, why) in [
         (&["host", "--format", "sarif"][..], "available formats: human, json, yaml"),
-        (&["host", "-o", "yaml"], "write --format yaml, or -o ./yaml"),
+        (&["host", "-o", "yaml"], "a similar argument exists: '--format <FORMAT[=FILE]>'"),
     ] {
         let output = run(arguments, None);
         assert_eq!(output.status.code(), Some(2));

@@ -90,7 +90,7 @@ fn a_host_and_a_launch_beside_a_log_name_the_setting() {
     let machine = tree::host("virtual");
     let root = machine.path().display().to_string();
     let record = machine.path().join("record.json").display().to_string();
-    assert!(run(&["host", "--root", &root, "--format", "json", "-o", &record], None).status.success());
+    assert!(run(&["host", "--root", &root, "--format", &format!("json={record}")], None).status.success());
     let (_, text) = printed(&["log", "--host", &record, &log("ifname-nosuch.log")], None);
     assert!(text.contains("error[job/name-matches-nothing]") && text.contains("NCCL_SOCKET_IFNAME=nosuch0"), "{text}");
     assert!(text.contains("(job/no-interface)"), "{text}");

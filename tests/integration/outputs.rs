@@ -33,9 +33,9 @@ fn waiting(mut fifo: &File) -> String {
 
 /// Runs a command, with a path in place of `FILE`.
 fn wrote(arguments: &[&str], path: &Path) {
-    let arguments: Vec<&str> =
-        arguments.iter().map(|word| if *word == "FILE" { path.to_str().unwrap() } else { word }).collect();
-    let output = run(&arguments, None);
+    let path = path.to_str().unwrap();
+    let arguments: Vec<_> = arguments.iter().map(|word| word.replace("FILE", path)).collect();
+    let output = run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), None);
     // Of an audit without results, the exit status is 3.
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{arguments:?}: {}", stderr(&output));
 }
@@ -65,24 +65,24 @@ fn writes_through_a_link(arguments: &[&str], page: Option<&str>) {
 
 #[test]
 fn reports_are_written_through_links() {
-    writes_through_a_link(&["check", "--quiet", "--no-sandbox", "-o", "FILE", &image("good")], None);
-    writes_through_a_link(&["inspect", "--quiet", "-o", "FILE", &image("good")], None);
+    writes_through_a_link(&["check", "--quiet", "--no-sandbox", "--format", "human=FILE", &image("good")], None);
+    writes_through_a_link(&["inspect", "--quiet", "--format", "human=FILE", &image("good")], None);
 }
 
 #[test]
 fn a_difference_and_a_baseline_are_written_through_links() {
-    writes_through_a_link(&["diff", "--quiet", "-o", "FILE", &image("good"), &image("no-nccl")], None);
+    writes_through_a_link(&["diff", "--quiet", "--format", "human=FILE", &image("good"), &image("no-nccl")], None);
 }
 
 #[test]
 fn a_probe_is_written_through_a_link() {
     let recording = format!("{}/fixtures/probe/h200-x2/full.jsonl", env!("CARGO_MANIFEST_DIR"));
-    writes_through_a_link(&["probe", "--quiet", "--from", &recording, "-o", "FILE"], None);
+    writes_through_a_link(&["probe", "--quiet", "--from", &recording, "--format", "human=FILE"], None);
 }
 
 #[test]
 fn pages_and_records_are_written_through_links() {
-    writes_through_a_link(&["host", "-o", "FILE"], None);
+    writes_through_a_link(&["host", "--format", "human=FILE"], None);
     writes_through_a_link(&["man", "FILE"], Some("ncclcheck-host.1"));
     writes_through_a_link(&["rules", "docs", "--no-config", "FILE"], Some("README.md"));
 }
@@ -92,8 +92,8 @@ fn a_stored_report_is_written_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
     let stored = folder.path().join("report.json").display().to_string();
     wrote(&["check", "--quiet", "--format", &format!("json={stored}"), &image("good")], folder.path());
-    writes_through_a_link(&["report", "-o", "FILE", &stored], None);
-    let output = run(&["report", "-o", &stored, &stored], None);
+    writes_through_a_link(&["report", "--format", "human=FILE", &stored], None);
+    let output = run(&["report", "--format", &format!("human={stored}"), &stored], None);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
@@ -104,8 +104,11 @@ fn an_audit_is_written_through_a_link() {
     for name in ["a", "b"] {
         wrote(&["audit", "plan", "--no-config", "--store", &store, "--run", name, &image("good")], folder.path());
     }
-    writes_through_a_link(&["audit", "merge", "--store", &store, "-o", "FILE"], None);
-    writes_through_a_link(&["audit", "trend", "--store", &store, "--since", "a", "--run", "b", "-o", "FILE"], None);
+    writes_through_a_link(&["audit", "merge", "--store", &store, "--format", "human=FILE"], None);
+    writes_through_a_link(
+        &["audit", "trend", "--store", &store, "--since", "a", "--run", "b", "--format", "human=FILE"],
+        None,
+    );
 }
 
 #[test]
@@ -113,7 +116,9 @@ fn a_fifo_stays_and_gets_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fifo");
     let opened = fifo(&path);
-    for arguments in [&["check", "--quiet", "-o", "FILE", &image("good")][..], &["host", "-o", "FILE"]] {
+    for arguments in
+        [&["check", "--quiet", "--format", "human=FILE", &image("good")][..], &["host", "--format", "human=FILE"]]
+    {
         wrote(arguments, &path);
         assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo(), "{arguments:?}");
         assert!(waiting(&opened).len() > 20, "{arguments:?}");
@@ -154,7 +159,7 @@ fn a_device_stays_a_device() {
 
 /// Runs a check that writes to a path, with this standard output.
 fn to_descriptor(path: &str, output: Stdio) -> Vec<u8> {
-    let arguments = ["inspect", "--quiet", "-o", path, &image("good")];
+    let arguments = ["inspect", "--quiet", "--format", &format!("human={path}"), &image("good")];
     let child =
         Command::new(program()).args(arguments).env_clear().stdout(output).stderr(Stdio::piped()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -180,7 +185,7 @@ fn standard_output_is_written_by_its_path() {
 #[test]
 fn a_substituted_process_gets_the_output() {
     let folder = tempfile::tempdir().unwrap();
-    let script = r#""$0" check --quiet -o >(cat > "$1") "$2"; wait $!"#;
+    let script = r#""$0" check --quiet --format human=>(cat > "$1") "$2"; wait $!"#;
     let output = Command::new("bash")
         .args(["-c", script])
         .arg(program())
@@ -205,14 +210,14 @@ fn what_cannot_be_an_output_is_an_error_and_stays() {
     let csv = ["--format", "csv=./a"];
     let two = [json, csv].concat();
     for (arguments, why) in [
-        (&["-o", "folder"][..], "writing folder: is a directory"),
-        (&["-o", "folder/"], "writing folder/: is a directory"),
-        (&["-o", "new/"], "writing new/: is a directory"),
-        (&["-o", "none/file"], "writing none/file: there is no folder none"),
-        (&["-o", "socket"], "writing socket: it is a socket, not a regular file"),
-        (&["-o", "loop"], "writing loop: "),
-        (&["-o", "image.tar"], "image.tar: this run reads this file"),
-        (&["-o", "link", "--no-sandbox"], "link: this run reads this file"),
+        (&["--format", "human=folder"][..], "writing folder: is a directory"),
+        (&["--format", "human=folder/"], "writing folder/: is a directory"),
+        (&["--format", "human=new/"], "writing new/: is a directory"),
+        (&["--format", "human=none/file"], "writing none/file: there is no folder none"),
+        (&["--format", "human=socket"], "writing socket: it is a socket, not a regular file"),
+        (&["--format", "human=loop"], "writing loop: "),
+        (&["--format", "human=image.tar"], "image.tar: this run reads this file"),
+        (&["--format", "human=link", "--no-sandbox"], "link: this run reads this file"),
         (&two, "--format csv=./a: another format has the same target"),
     ] {
         let output = run_in(folder.path(), &[&["check", "--quiet", "image.tar"], arguments].concat());
@@ -246,19 +251,19 @@ fn what_a_check_reads_is_not_replaced() {
         ("--host", "gpu: h100\n"),
     ] {
         write("file", text);
-        for more in [&["-o", "./file"][..], &["--format", "json=./file", "--no-sandbox"]] {
+        for more in [&["--format", "human=./file"][..], &["--format", "json=./file", "--no-sandbox"]] {
             let arguments = [&["check", "--quiet", &good, option, "./file"], more].concat();
             spares(folder.path(), &arguments, "./file");
         }
     }
     write("list", &good);
-    spares(folder.path(), &["inspect", "--quiet", "--list", "list", "-o", "list"], "list");
+    spares(folder.path(), &["inspect", "--quiet", "--list", "list", "--format", "human=list"], "list");
     assert!(run_in(folder.path(), &["check", "--quiet", "--format", "json=known", &good]).status.success());
     spares(folder.path(), &["check", "--quiet", "--baseline", "known", "--format", "json=known", &good], "known");
     assert!(run_in(folder.path(), &["host", "--format", "json=host"]).status.success());
-    spares(folder.path(), &["check", "--quiet", "--host", "host", "-o", "host", &good], "host");
+    spares(folder.path(), &["check", "--quiet", "--host", "host", "--format", "human=host", &good], "host");
     fs::copy(&good, folder.path().join("image")).unwrap();
-    spares(folder.path(), &["preflight", "--dry-run", "image", "-o", "image"], "image");
+    spares(folder.path(), &["preflight", "--dry-run", "image", "--format", "human=image"], "image");
 }
 
 #[test]
@@ -268,14 +273,19 @@ fn what_a_probe_and_an_audit_read_is_not_replaced() {
     fs::copy(&recording, folder.path().join("recording")).unwrap();
     fs::write(folder.path().join("owners"), "- {images: x, team: y}\n").unwrap();
     let from = ["probe", "--quiet", "--from"];
-    spares(folder.path(), &[&from[..], &["recording", "-o", "recording"]].concat(), "recording");
-    let more = ["--reference", "recording", "-o", "recording"];
+    spares(folder.path(), &[&from[..], &["recording", "--format", "human=recording"]].concat(), "recording");
+    let more = ["--reference", "recording", "--format", "human=recording"];
     spares(folder.path(), &[&from[..], &[&recording], &more].concat(), "recording");
     spares(folder.path(), &[&["preflight", "--in-place", "--dry-run"][..], &more].concat(), "recording");
     assert!(
         run_in(folder.path(), &["audit", "plan", "--no-config", "--store", "store", &image("good")]).status.success()
     );
-    spares(folder.path(), &["audit", "merge", "--store", "store", "--owners", "owners", "-o", "owners"], "owners");
+    let merge = ["audit", "merge", "--store", "store", "--owners", "owners", "--format"];
+    spares(folder.path(), &[&merge[..], &["csv=owners"]].concat(), "owners");
+    let output = run_in(folder.path(), &[&merge[..], &["json=a.json", "--format", "csv"]].concat());
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("image,"), "{}", stderr(&output));
+    let merged: Value = serde_json::from_slice(&fs::read(folder.path().join("a.json")).unwrap()).unwrap();
+    assert_eq!(merged["counts"]["images"], 1, "{merged}");
 }
 
 #[test]
@@ -285,7 +295,9 @@ fn files_in_a_folder_that_is_an_image_are_not_replaced() {
     let file = folder.path().join("root/etc/hostname");
     fs::write(&file, "name").unwrap();
     let hostname = file.to_str().unwrap();
-    let check = |image: &str, output: &str| run_in(folder.path(), &["inspect", "--quiet", image, "-o", output]);
+    let check = |image: &str, output: &str| {
+        run_in(folder.path(), &["inspect", "--quiet", image, "--format", &format!("human={output}")])
+    };
     let output = check("root:root", hostname);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("hostname: this run reads the folder that it is in\n"), "{}", stderr(&output));

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::cache::{CacheArg, TrustArg};
 use super::choice::{Automatic, number};
@@ -168,7 +168,7 @@ Exit status: 0 pass, 1 an image fails, 2 error, 3 an image is incomplete, unavai
 
 Examples:
   ncclcheck audit merge --store /shared/audit
-  ncclcheck audit merge --store /shared/audit --owners owners.yaml --format json -o audit.json";
+  ncclcheck audit merge --store /shared/audit --owners owners.yaml --format json=audit.json";
 
 const TREND_EXAMPLES: &str = "\
 Exit status: 0 not worse, 1 an image is newly failing, 2 error, 3 no finished run before
@@ -232,28 +232,17 @@ pub(in crate::cli) struct KubernetesArgs {
 /// How results are shown.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AuditViewArgs {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = "Output")]
-    pub(in crate::cli) format: AuditFormat,
-    /// Write to FILE instead of standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
-    pub(in crate::cli) file: Option<PathBuf>,
+    /// Output format: human, json, markdown, html, csv or prometheus (repeatable)
+    ///
+    /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output.
+    #[arg(short = 'f', long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    pub(in crate::cli) format: Vec<String>,
     /// Teams by names of images: a YAML list of {images: PATTERN, team: NAME}
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in crate::cli) owners: Option<PathBuf>,
     /// End with 0 whatever the verdicts; an error still ends with 2
     #[arg(long, help_heading = "Output")]
     pub(in crate::cli) report_only: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum AuditFormat {
-    Human,
-    Json,
-    Markdown,
-    Html,
-    Csv,
-    Prometheus,
 }
 
 /// Parses `--shard`.

@@ -45,7 +45,7 @@ fn steps() -> String {
 #[command(
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
-    mut_args = short_help(&["nodes", "launch", "from", "record", "format", "output"]),
+    mut_args = short_help(&["nodes", "launch", "from", "record", "format"]),
     mut_arg("format", |arg| arg.help("Output format: human, json, html or prometheus (repeatable)")),
     after_help = sections(&[EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&steps(), EXIT, EXAMPLES]),

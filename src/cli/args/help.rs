@@ -115,15 +115,15 @@ mod tests {
         let lines: Vec<_> =
             cut.map(|(path, command)| format!("{path}: {}", long_options(command, true).join(" "))).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        ncclcheck check: config env fail-on fix format host output platform profile verbose
-        ncclcheck inspect: caller env explain files format jobs output platform program verbose
-        ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
-        ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size
-        ncclcheck cluster: format from launch nodes output record
-        ncclcheck diff: config env format host output platform profile verbose
+        ncclcheck check: config env fail-on fix format host platform profile verbose
+        ncclcheck inspect: caller env explain files format jobs platform program verbose
+        ncclcheck probe: dry-run format gpus in-place ipc quick record shm-size what-if
+        ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc profile quick shm-size
+        ncclcheck cluster: format from launch nodes record
+        ncclcheck diff: config env format host platform profile verbose
         ncclcheck audit plan: list newest pods repository store tags
         ncclcheck audit run: cache deadline jobs run shard shards store workers
-        ncclcheck log: config format output profile verbose
+        ncclcheck log: config format profile verbose
         ncclcheck cache export: authfile cert-dir jobs platform tls-verify
         ");
     }

@@ -84,7 +84,7 @@ pub(super) enum Command {
     },
     /// Compare two images: contents and findings
     #[command(
-        mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "output", "verbose"]),
+        mut_args = short_help(&["host", "env", "platform", "profile", "config", "format", "verbose"]),
         mut_arg("images", |images| {
             images.num_args(2).value_names(["OLD", "NEW"]).action(ArgAction::Set).help(PAIR).long_help(PAIR)
         }),
@@ -212,7 +212,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
+        "host", "env", "platform", "fail-on", "profile", "config", "format", "verbose", "fix",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present_any(["list", "launch"])),
     mut_arg("format", |format| format.help(IMAGE_FORMATS)),
@@ -252,7 +252,7 @@ pub(super) struct CheckCommand {
     ///
     /// The diff replaces the report. The image or the launch is judged again with it. What that settles, and what only a
     /// build can show, is printed on standard error. No file is written: pipe the diff to `patch -p0` or `git apply -p0`.
-    #[arg(long, conflicts_with_all = ["format", "file"], help_heading = "Output")]
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub(super) fix: bool,
     /// Fail only on what is worse than in a report or image
     ///
@@ -269,7 +269,7 @@ pub(super) struct CheckArgs {
     /// Evaluate for a described or recorded host (repeatable)
     ///
     /// HOST is KEY=VALUE,... with the keys listed below. FILE is a YAML list of maps with the same keys, or the record of a
-    /// host, which `ncclcheck host --format json -o FILE` writes there. The image is judged for each host.
+    /// host, which `ncclcheck host --format json=FILE` writes there. The image is judged for each host.
     #[arg(long, value_name = "HOST|FILE", help_heading = "Hosts")]
     pub(super) host: Vec<String>,
     #[command(flatten)]
@@ -287,7 +287,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "files", "explain", "program", "caller", "env", "platform", "jobs", "format", "output", "verbose",
+        "files", "explain", "program", "caller", "env", "platform", "jobs", "format", "verbose",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present("list")),
     after_help = INSPECT_EXAMPLES,
@@ -321,7 +321,7 @@ Nothing is run, and root is not required: values that only root may read are rep
 
 Examples:
   ncclcheck host
-  ncclcheck host --format json -o node1.json
+  ncclcheck host --format json=node1.json
   ncclcheck check --host node1.json torch.tar";
 
 const DOCTOR_EXIT: &str = "\
@@ -377,7 +377,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_args = short_help(&["profile", "config", "format", "output", "verbose"]),
+    mut_args = short_help(&["profile", "config", "format", "verbose"]),
     after_help = sections(&[LOG_EXAMPLES, EXIT_SUMMARY]),
 )]
 pub(super) struct LogArgs {
@@ -389,7 +389,7 @@ pub(super) struct LogArgs {
     pub(super) logs: Vec<PathBuf>,
     /// Compare with the record of a host of the job (repeatable)
     ///
-    /// FILE is the record of a host, which `ncclcheck host --format json -o FILE` writes there. The host of a record is found by its
+    /// FILE is the record of a host, which `ncclcheck host --format json=FILE` writes there. The host of a record is found by its
     /// name; a single record stands for all hosts.
     #[arg(long, value_name = "FILE", help_heading = "Hosts")]
     pub(super) host: Vec<String>,
@@ -543,13 +543,10 @@ pub(super) struct OutputArgs {
     /// Output format: human or json; for verdicts also table, csv, sarif, junit, github, gitlab, markdown, html, prometheus
     /// (repeatable)
     ///
-    /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
-    /// --output. `check` and `preflight` also have in-toto: statements for others to sign.
+    /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output.
+    /// `check` and `preflight` also have in-toto: statements for others to sign.
     #[arg(short = 'f', long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
-    /// Write to FILE instead of standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
-    pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) look: StyleArgs,
     /// Print only the report and errors

@@ -44,7 +44,7 @@ Examples:
     mut_arg("like", |like| like.conflicts_with_all(["from", "print_payload", "clean"])),
     override_usage = PROBE_USAGE,
     mut_args = short_help(&[
-        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "what-if", "record", "format", "output",
+        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "what-if", "record", "format",
     ]),
     after_help = sections(&[PROBE_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&steps(), EXIT, PROBE_EXAMPLES]),
@@ -97,7 +97,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
+        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format",
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present_any(["in_place", "like"])),
     mut_arg("format", |format| format.help(IMAGE_FORMATS)),

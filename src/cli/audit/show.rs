@@ -8,12 +8,35 @@ use crate::audit::owners::TeamMap;
 use crate::audit::trend::AuditTrend;
 use crate::audit::{AuditCounts, AuditError, AuditRun, AuditStatus};
 use crate::cli::args::ListFormat;
-use crate::cli::args::audit::{AuditFormat, AuditViewArgs, StoreArgs};
+use crate::cli::args::audit::{AuditViewArgs, StoreArgs};
+use crate::cli::output::OutputTarget;
+use crate::cli::plan::outputs;
 use crate::cli::{CliError, ExitStatus, output, output_file, say};
 use crate::shipped::shipped;
 use judge::rules::RuleSet;
 use model::document::{Document, read_text};
 use model::{Environment, Limits};
+
+/// Form of results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AuditForm {
+    Human,
+    Json,
+    Markdown,
+    Html,
+    Csv,
+    Prometheus,
+}
+
+/// Names of the forms, the default first.
+const FORMS: [(&str, AuditForm); 6] = [
+    ("human", AuditForm::Human),
+    ("json", AuditForm::Json),
+    ("markdown", AuditForm::Markdown),
+    ("html", AuditForm::Html),
+    ("csv", AuditForm::Csv),
+    ("prometheus", AuditForm::Prometheus),
+];
 
 /// Shows how far a run is.
 pub(super) fn status(asked: &StoreArgs, format: ListFormat, environment: &Environment) -> Result<ExitStatus, CliError> {
@@ -41,13 +64,13 @@ pub(super) fn merge(
     let teams = teams(view)?;
     let rules = RuleSet::builtin(shipped())?;
     let mut counts = AuditCounts::default();
-    write(view, |out| {
-        counts = match view.format {
-            AuditFormat::Json => merged(&run, &teams, out)?,
-            AuditFormat::Html => listed::page(&run, &teams, |id| rules.get(id), out)?,
-            AuditFormat::Csv => listed::csv(&run, &teams, out)?,
-            AuditFormat::Prometheus => listed::metrics(&run, &teams, |id| rules.get(id), out)?,
-            form => summarize(&run, &teams, form == AuditFormat::Markdown, out)?,
+    write(view, |form, out| {
+        counts = match form {
+            AuditForm::Json => merged(&run, &teams, out)?,
+            AuditForm::Html => listed::page(&run, &teams, |id| rules.get(id), out)?,
+            AuditForm::Csv => listed::csv(&run, &teams, out)?,
+            AuditForm::Prometheus => listed::metrics(&run, &teams, |id| rules.get(id), out)?,
+            form => summarize(&run, &teams, form == AuditForm::Markdown, out)?,
         };
         Ok(())
     })?;
@@ -77,23 +100,21 @@ pub(super) fn trend(
         return Err(CliError::Usage(why));
     }
     let teams = teams(view)?;
-    let mut is_worse = false;
-    write(view, |out| {
-        let trend = AuditTrend::of(&before, &after, &teams)?;
-        is_worse = trend.is_worse();
-        match view.format {
-            AuditFormat::Json => {
+    let trend = AuditTrend::of(&before, &after, &teams)?;
+    write(view, |form, out| {
+        match form {
+            AuditForm::Json => {
                 serde_json::to_writer(&mut *out, &trend).map_err(std::io::Error::from)?;
                 writeln!(out)?;
             }
-            AuditFormat::Html => trend.write_page(out)?,
-            AuditFormat::Csv => trend.write_csv(out)?,
-            AuditFormat::Prometheus => trend.write_metrics(out)?,
-            form => trend.write(form == AuditFormat::Markdown, out)?,
+            AuditForm::Html => trend.write_page(out)?,
+            AuditForm::Csv => trend.write_csv(out)?,
+            AuditForm::Prometheus => trend.write_metrics(out)?,
+            form => trend.write(form == AuditForm::Markdown, out)?,
         }
         Ok(())
     })?;
-    Ok(view.status(if is_worse { ExitStatus::Fail } else { ExitStatus::Pass }))
+    Ok(view.status(if trend.is_worse() { ExitStatus::Fail } else { ExitStatus::Pass }))
 }
 
 impl AuditViewArgs {
@@ -115,33 +136,33 @@ fn exit(counts: AuditCounts) -> ExitStatus {
 }
 
 /// The map of teams, or an empty one.
-pub(super) fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
+fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
     let Some(path) = &view.owners else { return Ok(TeamMap::default()) };
     let name = path.display().to_string();
     let text = read_text(path, &Limits::default())?;
     Ok(TeamMap::parse(Document { name: &name, text: &text })?)
 }
 
-/// Writes to the output that is asked for.
-pub(super) fn write(
+/// Writes to each output that is asked for.
+fn write(
     view: &AuditViewArgs,
-    work: impl FnOnce(&mut dyn Write) -> Result<(), AuditError>,
+    mut work: impl FnMut(AuditForm, &mut dyn Write) -> Result<(), AuditError>,
 ) -> Result<(), CliError> {
-    let mut failed = None;
-    let all = |out: &mut dyn Write| match work(out) {
-        Ok(()) => Ok(()),
-        Err(AuditError::Output(error)) => Err(error),
-        Err(error) => {
-            failed = Some(error);
-            Err(std::io::Error::other("stopped"))
-        }
-    };
-    let written = match &view.file {
-        None => output::stdout(all),
-        Some(path) => output_file::written(path, all),
-    };
-    match failed {
-        Some(error) => Err(error.into()),
-        None => written,
+    for (form, target) in outputs(&view.format, &FORMS)? {
+        let mut failed = None;
+        let all = |out: &mut dyn Write| match work(form, out) {
+            Ok(()) => Ok(()),
+            Err(AuditError::Output(error)) => Err(error),
+            Err(error) => {
+                failed = Some(error);
+                Err(std::io::Error::other("stopped"))
+            }
+        };
+        let written = match target {
+            OutputTarget::Stdout => output::stdout(all),
+            OutputTarget::File(path) => output_file::written(&path, all),
+        };
+        failed.map_or(written, |error| Err(error.into()))?;
     }
+    Ok(())
 }

@@ -46,7 +46,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let owners = plan::owners(&asked.judging)?;
     let expected = plan::expected(&asked.judging)?;
     let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_probe);
-    let targets = super::plan::outputs(&asked.output, &super::plan::named(&Format::of_verdicts()))?;
+    let targets = super::plan::outputs(&asked.output.format, &super::plan::named(&Format::of_verdicts()))?;
     let mut outputs = Outputs::open(&targets)?;
     if asked.from.len() > 1 && terminal.verbosity() != Verbosity::Quiet {
         terminal.say("to compare the nodes of several recordings: ncclcheck cluster --from FILE...");
