@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use image::{Image, Request};
-use layer::cache::{DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all};
+use layer::cache::{
+    CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, StoredScans, export, export_all,
+};
 use layer::store::ObjectFolder;
 use model::{BlobRef, Environment, Limits, size};
 use probe::arrangement::bytes;
 
 use super::args::ListFormat;
-use super::args::cache::{CacheArg, CacheCommand, CacheExportArgs, TrustArg};
+use super::args::cache::{CacheArg, CacheCommand, CacheExportArgs};
 use super::images::load;
 use super::plan::requests;
 use super::sandbox::CommandNeeds;
@@ -26,15 +28,27 @@ const PLACE: &str = "NCCLCHECK_CACHE";
 /// Environment variable with the size limit of the local cache in bytes.
 const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
 
+/// Environment variable with the writers whose scans are believed: `own` or `shared`.
+const TRUST: &str = "NCCLCHECK_CACHE_TRUST";
+
 impl CacheArg {
     /// Opens the caches of a run: the user's, and the shared one if configured.
-    pub(super) fn open(&self, trust: TrustArg, environment: &Environment) -> Result<ScanCache, CliError> {
+    pub(super) fn open(&self, environment: &Environment) -> Result<ScanCache, CliError> {
         let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
         if place == Some("off") {
             return Ok(ScanCache::default());
         }
         let shared = place.map(|place| ObjectFolder::new(place, environment)).transpose().map_err(CliError::Usage)?;
-        Ok(ScanCache::new(local(environment)?, shared).trusting(trust.cache_trust))
+        Ok(ScanCache::new(local(environment)?, shared).trusting(trust(environment)?))
+    }
+}
+
+/// Returns the writers whose scans are believed.
+fn trust(environment: &Environment) -> Result<CacheTrust, CliError> {
+    match environment.get(TRUST) {
+        Some("own") => Ok(CacheTrust::Own),
+        Some("shared") | None => Ok(CacheTrust::Shared),
+        Some(text) => Err(CliError::Usage(format!("{TRUST}={text}: expected own or shared"))),
     }
 }
 
@@ -133,7 +147,7 @@ fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environmen
         return print(&format!("{to}: {}\n", counted(sum)));
     }
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
-    let mut needs = CommandNeeds::new(asked.reading.access.no_sandbox);
+    let mut needs = CommandNeeds::new(environment)?;
     let requests = requests(&asked.images, asked.reading, asked.jobs, &cache, environment)?;
     needs.images(&requests).cache(&cache, environment).store(&to, environment);
     if let Some(request) = requests.first() {

@@ -28,7 +28,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
         return Err(CliError::Usage(format!("--host {}: {why}", described.host)));
     }
     let settings = launch(&asked.launch, &[], &options.limits)?.all_settings();
-    let mut needs = CommandNeeds::new(false);
+    let mut needs = CommandNeeds::new(environment)?;
     needs.files(&asked.logs).files(source.folders()).outputs(targets.iter().map(|(_, target)| target));
     let sandbox = needs.enter(environment);
     let rulebook = source.open(shipped())?.only(Rule::is_of_job);

@@ -128,7 +128,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
     match arguments.command {
         Command::Doctor { format, authfile, look } => doctor::doctor(format, authfile, &look, environment),
         Command::Audit(command) => audit::run(*command, environment),
-        Command::Report { files, no_sandbox, output } => report::report(&files, no_sandbox, &output, environment),
+        Command::Report { files, output } => report::report(&files, &output, environment),
         Command::Host { output, root } => host::host(&output, &root, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),

@@ -71,8 +71,6 @@ pub(super) struct ImagesPlan {
     pub(super) dockerfile: Option<Dockerfile>,
     /// What was asked for, for reports.
     pub(super) run: ReportRun,
-    /// True unless `--no-sandbox` was given.
-    pub(super) has_sandbox: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,8 +167,7 @@ impl ImagesPlan {
             variables: launch.all_settings().into_iter().map(|set| set.name).collect(),
             sandbox: None,
         };
-        let has_sandbox = !common.reading.access.no_sandbox;
-        let cache = Arc::new(common.caching.open(process.trust, environment)?);
+        let cache = Arc::new(common.caching.open(environment)?);
         let takes_images = common.images.is_empty();
         let is_empty = |file: &LaunchFile| file.containers.is_empty() && file.settings.is_empty();
         if takes_images && launch.options.is_empty() && launch.files.iter().all(is_empty) {
@@ -217,7 +214,6 @@ impl ImagesPlan {
             logs: Vec::new(),
             dockerfile: None,
             run,
-            has_sandbox,
         })
     }
 }

@@ -21,12 +21,11 @@ const LARGEST: u64 = 64 << 20;
 /// Prints the reports of files. The exit status is that of their worst verdict.
 pub(super) fn report(
     files: &[PathBuf],
-    no_sandbox: bool,
     output: &OutputArgs,
     environment: &Environment,
 ) -> Result<ExitStatus, CliError> {
     let targets = outputs(&output.format, &named(&Format::of_verdicts()))?;
-    let mut needs = CommandNeeds::new(no_sandbox);
+    let mut needs = CommandNeeds::new(environment)?;
     needs.files(files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);
     let inputs = files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;

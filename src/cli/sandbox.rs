@@ -17,6 +17,9 @@ use super::plan::ImagesPlan;
 /// Why a command that starts programs itself has no sandbox.
 pub(super) const STARTS_PROGRAMS: &str = "a probe starts programs";
 
+/// Environment variable with `off` for a command that keeps all rights.
+const SANDBOX: &str = "NCCLCHECK_SANDBOX";
+
 /// What a command needs.
 #[derive(Debug, Default)]
 pub(super) struct CommandNeeds {
@@ -26,9 +29,13 @@ pub(super) struct CommandNeeds {
 }
 
 impl CommandNeeds {
-    /// A command that needs nothing. `is_unwanted` is true with `--no-sandbox`.
-    pub(super) fn new(is_unwanted: bool) -> Self {
-        Self { sandbox: Sandbox::new(), images: ImageNeeds::default(), is_unwanted }
+    /// A command that needs nothing, unless the environment turns the sandbox off.
+    pub(super) fn new(environment: &Environment) -> Result<Self, CliError> {
+        let value = environment.get(SANDBOX);
+        if let Some(text) = value.filter(|value| *value != "off") {
+            return Err(CliError::Usage(format!("{SANDBOX}={text}: expected off")));
+        }
+        Ok(Self { sandbox: Sandbox::new(), images: ImageNeeds::default(), is_unwanted: value.is_some() })
     }
 
     /// Adds what reading images needs.
@@ -100,7 +107,7 @@ impl CommandNeeds {
     /// Gives up everything else, and returns whether that succeeded.
     pub(super) fn enter(&mut self, environment: &Environment) -> SandboxState {
         if self.is_unwanted {
-            return SandboxState::off("--no-sandbox");
+            return SandboxState::off(format!("{SANDBOX}=off"));
         }
         if !self.images.programs.is_empty() {
             let programs: Vec<_> = self.images.programs.iter().map(String::as_str).collect();
@@ -129,7 +136,7 @@ impl ImagesPlan {
     /// Gives up what this plan does not need, after checking that it writes to no image.
     pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
         self.spare_images(file)?;
-        let mut needs = CommandNeeds::new(!self.has_sandbox);
+        let mut needs = CommandNeeds::new(environment)?;
         needs.images(&self.requests).files(self.rulebook.folders()).files(&self.logs);
         needs.outputs(self.outputs.iter().map(|(_, target)| target));
         needs.outputs(file.map(|file| OutputTarget::File(file.to_owned())).as_ref());

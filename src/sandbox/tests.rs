@@ -190,7 +190,7 @@ fn a_refused_file_is_explained() {
     inside(&Sandbox::new(), |_| {
         let error = model::open_regular(&secret).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-        assert!(error.to_string().contains("--no-sandbox allows it"), "{error}");
+        assert!(error.to_string().contains("NCCLCHECK_SANDBOX=off allows it"), "{error}");
         let missing = model::open_regular(&folder.path().join("none")).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     });
@@ -202,5 +202,5 @@ fn a_state_says_what_is_restricted() {
     assert_eq!(state(SandboxExtent::On, Some(7), None).to_string(), "on, Landlock 7");
     let why = "this kernel or this container has no Landlock";
     assert_eq!(state(SandboxExtent::Partial, None, Some(why)).to_string(), format!("in part: {why}"));
-    assert_eq!(SandboxState::off("--no-sandbox").to_string(), "off: --no-sandbox");
+    assert_eq!(SandboxState::off("a reason").to_string(), "off: a reason");
 }

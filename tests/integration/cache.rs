@@ -286,6 +286,22 @@ fn a_failing_cache_is_reported_once_and_changes_nothing() {
 }
 
 #[test]
+fn scans_of_a_shared_cache_are_believed_or_not() {
+    let image = world("no-nccl").display().to_string();
+    let shared = tempfile::tempdir().unwrap();
+    let shared = shared.path().to_str().unwrap();
+    let (report, _) = User::new().check(&["--cache", shared], &image, None);
+    for (trust, expected) in [("own", 0), ("shared", layers(&report))] {
+        let user = User::new();
+        let home = ("XDG_CACHE_HOME", user.0.path().to_str().unwrap());
+        let arguments = ["inspect", "--format", "json", "--cache", shared, &image];
+        let output = run_with(&[home, ("NCCLCHECK_CACHE_TRUST", trust)], &arguments, None);
+        let (_, cached) = without_cache(serde_json::from_slice(&output.stdout).unwrap());
+        assert_eq!(cached, expected, "{trust}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn the_cache_can_be_disabled() {
     let image = world("good").display().to_string();
     let user = User::new();
@@ -304,6 +320,7 @@ fn the_cache_can_be_disabled() {
     for (variables, arguments, why) in [
         (&[][..], &["--cache", "ftp://x"][..], "unsupported scheme ftp://; use s3://"),
         (&[("HOME", "/x"), ("NCCLCHECK_CACHE_SIZE", "much")], &[], "NCCLCHECK_CACHE_SIZE=much"),
+        (&[("NCCLCHECK_CACHE_TRUST", "all")], &[], "error: NCCLCHECK_CACHE_TRUST=all: expected own or shared\n"),
     ] {
         let output = run_with(variables, &[&["check", &*image], arguments].concat(), None);
         assert_eq!(output.status.code(), Some(2));

@@ -11,7 +11,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{program, run, run_in, stderr, world};
+use crate::support::{program, run, run_in, run_in_with, stderr, world};
+
+/// A run that keeps all rights.
+const UNCONFINED: &[(&str, &str)] = &[("NCCLCHECK_SANDBOX", "off")];
 
 fn image(name: &str) -> String {
     world(name).display().to_string()
@@ -65,7 +68,7 @@ fn writes_through_a_link(arguments: &[&str], page: Option<&str>) {
 
 #[test]
 fn reports_are_written_through_links() {
-    writes_through_a_link(&["check", "--quiet", "--no-sandbox", "--format", "human=FILE", &image("good")], None);
+    writes_through_a_link(&["check", "--quiet", "--format", "human=FILE", &image("good")], None);
     writes_through_a_link(&["inspect", "--quiet", "--format", "human=FILE", &image("good")], None);
 }
 
@@ -217,12 +220,15 @@ fn what_cannot_be_an_output_is_an_error_and_stays() {
         (&["--format", "human=socket"], "writing socket: it is a socket, not a regular file"),
         (&["--format", "human=loop"], "writing loop: "),
         (&["--format", "human=image.tar"], "image.tar: this run reads this file"),
-        (&["--format", "human=link", "--no-sandbox"], "link: this run reads this file"),
+        (&["--format", "human=link"], "link: this run reads this file"),
         (&two, "--format csv=./a: another format has the same target"),
     ] {
-        let output = run_in(folder.path(), &[&["check", "--quiet", "image.tar"], arguments].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+        for variables in [&[], UNCONFINED] {
+            let arguments = [&["check", "--quiet", "image.tar"], arguments].concat();
+            let output = run_in_with(folder.path(), variables, &arguments);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+            assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+        }
     }
     assert_eq!(fs::read(at("image.tar")).unwrap(), fs::read(world("good")).unwrap());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
@@ -230,8 +236,13 @@ fn what_cannot_be_an_output_is_an_error_and_stays() {
 
 /// Runs a command in a folder, and expects that it refuses to replace a file.
 fn spares(folder: &Path, arguments: &[&str], file: &str) {
+    spares_with(&[], folder, arguments, file);
+}
+
+/// Likewise, with these variables.
+fn spares_with(variables: &[(&str, &str)], folder: &Path, arguments: &[&str], file: &str) {
     let before = fs::read(folder.join(file)).unwrap();
-    let output = run_in(folder, arguments);
+    let output = run_in_with(folder, variables, arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     let why = format!("error: {file}: this run reads this file\n  help: name another file for the output\n");
     assert_eq!(stderr(&output), why, "{arguments:?}");
@@ -251,9 +262,9 @@ fn what_a_check_reads_is_not_replaced() {
         ("--host", "gpu: h100\n"),
     ] {
         write("file", text);
-        for more in [&["--format", "human=./file"][..], &["--format", "json=./file", "--no-sandbox"]] {
-            let arguments = [&["check", "--quiet", &good, option, "./file"], more].concat();
-            spares(folder.path(), &arguments, "./file");
+        for (variables, format) in [(&[][..], "human=./file"), (UNCONFINED, "json=./file")] {
+            let arguments = ["check", "--quiet", &good, option, "./file", "--format", format];
+            spares_with(variables, folder.path(), &arguments, "./file");
         }
     }
     write("list", &good);

@@ -16,11 +16,12 @@ fn largest_blob(layout: &Path) -> PathBuf {
     blobs.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
 }
 
-/// The JSON reports of a check. Temporary files have a folder of their own, which the run may read.
-fn checked(arguments: &[&str]) -> (Vec<Value>, String, Option<i32>) {
+/// The JSON reports of a check with a value of `NCCLCHECK_SANDBOX`. Temporary files have a folder of their own, which the run may
+/// read.
+fn checked(sandbox: &str, image: &str) -> (Vec<Value>, String, Option<i32>) {
     let temporary = tempfile::tempdir().unwrap();
-    let variables = [("TMPDIR", temporary.path().to_str().unwrap())];
-    let output = run_with(&variables, &[&["check", "--format", "json"], arguments].concat(), None);
+    let variables = [("TMPDIR", temporary.path().to_str().unwrap()), ("NCCLCHECK_SANDBOX", sandbox)];
+    let output = run_with(&variables, &["check", "--format", "json", image], None);
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let reports = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
     (reports, stderr(&output), output.status.code())
@@ -49,28 +50,28 @@ fn a_link_in_an_image_leads_to_no_other_file() {
     symlink(&moved, &blob).unwrap();
     let reference = format!("oci:{}", image.path().display());
 
-    let (reports, said, status) = checked(&[&reference]);
+    let (reports, said, status) = checked("", &reference);
     if lacks_landlock(&reports[0]) {
         return;
     }
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("outside of the files that this command may read"), "{said}");
-    assert!(said.contains("--no-sandbox allows it"), "{said}");
+    assert!(said.contains("NCCLCHECK_SANDBOX=off allows it"), "{said}");
     assert_eq!(reports[0]["verdict"], "error");
     assert_eq!(reports[0]["asked"]["sandbox"]["state"], "on", "{}", reports[0]["asked"]);
 
-    let (reports, said, _) = checked(&["--no-sandbox", &reference]);
+    let (reports, said, _) = checked("off", &reference);
     assert_eq!(said, "");
     assert_judged(&reports[0]);
-    let off = json!({"state": "off", "landlock": null, "why": "--no-sandbox"});
+    let off = json!({"state": "off", "landlock": null, "why": "NCCLCHECK_SANDBOX=off"});
     assert_eq!(reports[0]["asked"]["sandbox"], off);
 }
 
 #[test]
 fn a_verdict_is_the_same_in_the_sandbox() {
     let image = world("no-nccl").display().to_string();
-    let (mut inside, _, _) = checked(&[&image]);
-    let (mut outside, _, _) = checked(&["--no-sandbox", &image]);
+    let (mut inside, _, _) = checked("", &image);
+    let (mut outside, _, _) = checked("off", &image);
     assert_eq!(inside.len(), 1);
     for report in inside.iter_mut().chain(&mut outside) {
         assert_judged(report);
@@ -79,6 +80,8 @@ fn a_verdict_is_the_same_in_the_sandbox() {
         report["asked"].as_object_mut().unwrap().remove("sandbox").unwrap();
     }
     assert_eq!(inside, outside);
+    let (reports, said, status) = checked("no", &image);
+    assert_eq!((&*reports, &*said, status), (&[][..], "error: NCCLCHECK_SANDBOX=no: expected off\n", Some(2)));
 }
 
 /// The status of each thread of a process.

@@ -31,8 +31,13 @@ pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Op
 
 /// Like [`run`], in this folder and without input.
 pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Output {
-    let output = execute(folder, &[], arguments, None);
-    record(&[], arguments, None, &output);
+    run_in_with(folder, &[], arguments)
+}
+
+/// Like [`run_in`], with these variables.
+pub(crate) fn run_in_with(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let output = execute(folder, variables, arguments, None);
+    record(variables, arguments, None, &output);
     output
 }
 

@@ -22,6 +22,6 @@ pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
     if !is_refused || access(path, Access::READ_OK).is_err() {
         return error;
     }
-    let why = "it is outside of the files that this command may read (a link may lead there); --no-sandbox allows it";
+    let why = "it is outside of the files that this command may read (a link may lead there); NCCLCHECK_SANDBOX=off allows it";
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::cache::{CacheArg, TrustArg};
+use super::cache::CacheArg;
 use super::choice::{Automatic, number};
 use super::help::{images, sections, short_help};
 use super::rulebook::RulebookArgs;
@@ -159,8 +159,6 @@ pub(in crate::cli) struct AuditRunArgs {
     pub(in crate::cli) jobs: JobsArg,
     #[command(flatten)]
     pub(in crate::cli) caching: CacheArg,
-    #[command(flatten)]
-    pub(in crate::cli) trust: TrustArg,
 }
 
 const MERGE_EXAMPLES: &str = "\

@@ -1,10 +1,8 @@
-//! Arguments `--cache` and `--cache-trust`, and of `ncclcheck cache`.
+//! Argument `--cache`, and those of `ncclcheck cache`.
 
 use clap::{Args, Subcommand};
 
-use layer::cache::CacheTrust;
-
-use super::choice::{choice, number};
+use super::choice::number;
 use super::help::{images, sections, short_help};
 use super::{JobsArg, ListFormat, ReadingArgs};
 
@@ -15,19 +13,10 @@ pub(in crate::cli) struct CacheArg {
     ///
     /// Scans are read from the shared cache on a miss of the local cache, and new scans are written to both. URLs:
     /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, http(s)://SERVER/PATH, file:///FOLDER. Anyone with
-    /// write access to a shared cache is trusted. With `off`, every layer is read, and no scans are stored.
+    /// write access to a shared cache is trusted, unless NCCLCHECK_CACHE_TRUST is own. With `off`, every layer is read, and no
+    /// scans are stored.
     #[arg(long, value_name = "URL|off", help_heading = "Cache")]
     pub(in crate::cli) cache: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(in crate::cli) struct TrustArg {
-    /// Whose scans to believe: those of the shared cache too, or only this user's own
-    ///
-    /// With `own`, a shared cache gets new scans but is not read, and scans that came from one before are not used.
-    #[arg(long, value_name = "WHOSE", default_value = "shared", help_heading = "Cache",
-          value_parser = choice([("own", CacheTrust::Own), ("shared", CacheTrust::Shared)]))]
-    pub(in crate::cli) cache_trust: CacheTrust,
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ use facts::launch::LaunchFile;
 use image::PlatformChoice;
 
 use audit::AuditCommand;
-use cache::{CacheArg, CacheCommand, TrustArg};
+use cache::{CacheArg, CacheCommand};
 use choice::{Automatic, choice, number};
 use cluster::ClusterArgs;
 use help::{DIFF_EXIT, EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
@@ -76,9 +76,6 @@ pub(super) enum Command {
         /// Files that `check --format json` wrote; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Keep all rights of this user while the files are read
-        #[arg(long)]
-        no_sandbox: bool,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -472,8 +469,6 @@ pub(super) struct ListArg {
 pub(super) struct ImageProcessArgs {
     #[command(flatten)]
     pub(super) jobs: JobsArg,
-    #[command(flatten)]
-    pub(super) trust: TrustArg,
     /// Command of the job, in place of the image's entrypoint and command
     ///
     /// It is read as `sh -c` would read it, with the image's variables, or as words without a shell if it is a JSON array:
@@ -518,13 +513,6 @@ pub(super) struct AccessArgs {
     /// Change a resource limit; an unknown NAME lists them (repeatable)
     #[arg(long, value_name = "NAME=N", help_heading = "Image")]
     pub(super) limit: Vec<String>,
-
-    /// Keep all rights of this user while images are read
-    ///
-    /// Without it, ncclcheck gives up on Linux what the command does not need: other files than those that it names or that
-    /// are configured, programs, and connections where no image needs one.
-    #[arg(long, help_heading = "Image")]
-    pub(super) no_sandbox: bool,
 
     /// Folder with the registry's CA certificates (*.crt) and client certificates (*.cert, *.key)
     #[arg(long, value_name = "DIR", help_heading = "Registry")]

@@ -101,9 +101,8 @@ Examples:
     ]),
     mut_arg("images", |images| images.required(false).required_unless_present_any(["in_place", "like"])),
     mut_arg("format", |format| format.help(IMAGE_FORMATS)),
-    // A preflight judges the host that it runs on, outside of a sandbox.
+    // A preflight judges the host that it runs on.
     mut_arg("host", |host| host.hide(true)),
-    mut_arg("no_sandbox", |no_sandbox| no_sandbox.hide(true)),
     after_help = sections(&[PREFLIGHT_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), &steps(), EXIT, PREFLIGHT_EXAMPLES]),
 )]

@@ -43,7 +43,7 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
         let why = "nothing to audit\n  help: name images, or give --list, --repository, --registry, --pods or --engine";
         return Err(CliError::Usage(why.to_owned()));
     }
-    let mut needs = CommandNeeds::new(asked.reading.access.no_sandbox);
+    let mut needs = CommandNeeds::new(environment)?;
     let platform = asked.reading.platform.or(Some(PlatformChoice::All));
     let reading = ReadingArgs { platform, ..asked.reading };
     let requests = requests(&images, reading, JobsArg::default(), &Arc::new(ScanCache::default()), environment)?;

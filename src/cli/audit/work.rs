@@ -30,8 +30,8 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     }
     let place = ["SLURMD_NODENAME", "HOSTNAME"].iter().find_map(|name| environment.get(name)).unwrap_or("worker");
     let name = format!("{place}-{}-{:08x}", std::process::id(), fastrand::u32(..));
-    let cache = Arc::new(caching.open(asked.trust, environment)?.with_leases(name.clone()));
-    let mut needs = CommandNeeds::new(asked.access.no_sandbox);
+    let cache = Arc::new(caching.open(environment)?.with_leases(name.clone()));
+    let mut needs = CommandNeeds::new(environment)?;
     let request = |item: &AuditItem| -> Result<Request, String> {
         let parsed = Request::new(&item.reference).map_err(|error| error.to_string())?;
         let platform = item.platform.as_deref().and_then(|platform| platform.parse().ok());
