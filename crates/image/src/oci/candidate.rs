@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::plan::ImagePlan;
 use crate::source::SourceError;
 use crate::target::{Selector, available, is_same_name};
-use model::{BlobRef, Digest, Platform, printable};
+use model::{BlobRef, Digest, Platform, printable, shell_word};
 
 /// The names of an index entry, with those of the indexes around it.
 #[derive(Clone, Debug, Default)]
@@ -149,8 +149,14 @@ pub(super) fn ambiguous(rivals: &[PlannedCandidate<'_>], reference: Option<&str>
         let platform = rival.plan.platform().map(|platform| format!("  {platform}"));
         format!("\n  {}", printable(&format!("{whole}{}{names}", platform.unwrap_or_default())))
     };
+    let hint = reference.map(|reference| {
+        format!(
+            "choose one of these, or judge all images there: ncclcheck audit plan --store FOLDER {}",
+            shell_word(reference)
+        )
+    });
     SourceError::invalid(format!("several images match:{}", rivals.iter().map(line).collect::<String>()))
-        .with_hint(if reference.is_some() { "choose one of these" } else { "choose one with --platform" }.to_owned())
+        .with_hint(hint.unwrap_or_else(|| "choose one with --platform".to_owned()))
 }
 
 /// The error when no candidate is selected; lists the names.

@@ -31,7 +31,8 @@ fn images_that_match_equally_are_ambiguous() {
         format!("\n  oci:MEMORY@{}  linux/riscv64{rest}", entry["digest"].as_str().unwrap())
     };
     let lines = [line(&image, ""), line(&rival, "  (rival)")].concat();
-    assert_eq!(error, format!("several images match:{lines}\n  help: choose one of these"));
+    let help = "choose one of these, or judge all images there: ncclcheck audit plan --store FOLDER oci:MEMORY";
+    assert_eq!(error, format!("several images match:{lines}\n  help: {help}"));
     // The same image twice counts once, and an image for another platform is not a rival.
     let other = memory.entry("s390x");
     let one = Ok(vec!["linux/riscv64".to_owned()]);
