@@ -37,11 +37,11 @@ pub(crate) fn replaced() -> Option<&'static Shipped> {
 /// The archive is damaged, or made for another version of the program. Some tables may be replaced then.
 pub(crate) fn replace_rules(name: &str, archive: &[u8], limits: &Limits) -> Result<(), FileError> {
     let failed = |why: String| FileError { path: name.into(), why };
-    let files = read_files(archive, limits).map_err(failed)?;
-    let (tables, rules): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        files.into_iter().partition(|(path, _)| path.starts_with(TABLES));
     let help = "help: take rules that were made for this version of ncclcheck, or judge by its own, without --rules";
     let refused = |why: String| failed(format!("{why}\n  {help}"));
+    let files = read_files(archive, limits).map_err(refused)?;
+    let (tables, rules): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        files.into_iter().partition(|(path, _)| path.starts_with(TABLES));
     replace_tables(&tables).map_err(refused)?;
     let texts = rules.into_iter().map(|(path, text)| (&*path.leak(), &*text.leak()));
     let shipped = Shipped::of_archive(PolicyInForce::of(name.to_owned(), archive), texts.collect());
@@ -51,7 +51,11 @@ pub(crate) fn replace_rules(name: &str, archive: &[u8], limits: &Limits) -> Resu
 
 /// The YAML files of an archive by their paths below `rules`.
 fn read_files(archive: &[u8], limits: &Limits) -> Result<BTreeMap<String, String>, String> {
-    let damaged = |error: std::io::Error| format!("not a gzipped tar of a folder 'rules': {}", cause(&error));
+    // Of a header that is wrong, the message of the crate `tar` quotes what the file has in its place.
+    let damaged = |error: std::io::Error| {
+        let why = cause(&error);
+        format!("not a gzipped tar of a folder 'rules': {}", why.split(':').next().unwrap_or_default())
+    };
     let too_large =
         || OverLimit::new("the archive is too large when unpacked", "text_file", limits.text_file).to_string();
     let unpacked =

@@ -20,6 +20,7 @@ use model::{Environment, ImageSummary, cause, conceal, open_named};
 use rootfs::listing;
 
 use super::args::{self, InspectArgs};
+use super::file_kind::refuse_other_kind;
 use super::interrupt::on_interrupt;
 use super::loading::{Loaded, Loading};
 use super::output::Outputs;
@@ -53,6 +54,7 @@ pub(super) fn check(mut command: args::CheckCommand, environment: &Environment) 
 /// The path of a file with JSON, which `--baseline` takes for reports and not for an image.
 fn stored_report(text: &str) -> Result<Option<&Path>, CliError> {
     let path = Path::new(text);
+    refuse_other_kind("--baseline", path)?;
     if !path.is_file() {
         return Ok(None);
     }

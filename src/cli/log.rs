@@ -10,10 +10,10 @@ use report::{Format, ReportRun, Style};
 use super::args::LogArgs;
 use super::args::verdict::IncompleteArg;
 use super::output::{OutputTarget, Outputs};
-use super::plan::{launch, named, now, outputs, style};
+use super::plan::{hosts, launch, named, now, outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
-use crate::check::{Check, read_hosts};
+use crate::check::Check;
 use crate::job::{self, Given};
 use crate::shipped;
 
@@ -22,7 +22,7 @@ pub(super) fn log(asked: &LogArgs, environment: &Environment) -> Result<ExitStat
     let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
     let source = asked.rulebook.read(&options)?;
     let targets = outputs(&asked.output.format, &named(&Format::of_verdicts()))?;
-    let hosts = read_hosts(&asked.host)?;
+    let hosts = hosts(&asked.host)?;
     if let Some(described) = hosts.iter().find(|host| host.record().is_none()) {
         let why = "is a description; a job is compared with the record that `ncclcheck host --format json` writes on its host";
         return Err(CliError::Usage(format!("--host {}: {why}", described.host)));

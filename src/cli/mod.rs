@@ -9,6 +9,7 @@ mod cluster;
 mod diff;
 mod doctor;
 mod explain;
+mod file_kind;
 mod fix;
 mod generate;
 mod host;

@@ -30,6 +30,7 @@ use super::args::verdict::IncompleteArg;
 use super::args::{
     AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, ReadingArgs, StyleArgs,
 };
+use super::file_kind::refuse_other_kind;
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
@@ -105,7 +106,7 @@ impl ImagesPlan {
     ) -> Result<Self, CliError> {
         // First, because hosts and launch files are read by its tables.
         let rulebook = judged.rulebook.read(&judged.common.reading.access.options(environment)?)?;
-        let hosts = read_hosts(&judged.host)?;
+        let hosts = hosts(&judged.host)?;
         let plan = Self::new(Action::Check, judged.common, process, environment)?;
         Ok(Self { hosts, fail_on: judged.fail_on.fail_on, rulebook, ..plan })
     }
@@ -355,6 +356,7 @@ pub(super) fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> 
         if let Some(command) = advice::instead_of_launch(&path) {
             return Err(wrong(format!("not a launch file\n  help: {command}")));
         }
+        refuse_other_kind("--launch", &path)?;
         let text = read_input(&path, limits).map_err(|error| wrong(error.why))?;
         let file = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
         let more = file.notes.len().saturating_sub(LAUNCH_NOTES);
@@ -416,9 +418,17 @@ fn known(settings: Vec<Setting>) -> BTreeMap<String, String> {
     settings.into_iter().filter_map(|setting| Some((setting.name, setting.value?))).collect()
 }
 
+/// Resolves `--host`.
+pub(super) fn hosts(texts: &[String]) -> Result<Vec<HostDescription>, CliError> {
+    let path = |text: &String| Path::new(text.strip_prefix('@').unwrap_or(text)).to_owned();
+    texts.iter().map(path).try_for_each(|path| refuse_other_kind("--host", &path))?;
+    Ok(read_hosts(texts)?)
+}
+
 /// Resolves `--dockerfile`. CI services identify files by their path in the repository, whose root must be the current
 /// directory.
 fn dockerfile(path: &Path) -> Result<Dockerfile, CliError> {
+    refuse_other_kind("--dockerfile", path)?;
     let wrong = |what: String| CliError::Usage(format!("--dockerfile {}: {what}", path.display()));
     let text = read_text(path, &Limits::default()).map_err(|error| wrong(error.why))?;
     let here = std::env::current_dir().unwrap_or_default();

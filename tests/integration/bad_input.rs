@@ -25,6 +25,60 @@ fn layer(layout: &Path) -> PathBuf {
 }
 
 #[test]
+fn files_of_another_kind_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let good = world("good").display().to_string();
+    let recording = format!("{}/fixtures/probe/h200-x2/quick.jsonl", env!("CARGO_MANIFEST_DIR"));
+    for (name, bytes) in [
+        ("a.png", &b"\x89PNG\r\n\x1a\n"[..]),
+        ("a.elf", b"\x7fELF\x02\x01\x01"),
+        ("empty", b""),
+        ("a.html", b"<!DOCTYPE html>\n<title>Log in</title>\n"),
+        ("a.json", b"{\"name\": 1}\n"),
+    ] {
+        fs::write(at(name), bytes).unwrap();
+    }
+    fs::create_dir(at("folder")).unwrap();
+    assert!(run(&["check", "--quiet", "--format", &format!("json={}", at("report")), &good], None).status.success());
+    assert!(run(&["host", "--format", &format!("json={}", at("record"))], None).status.success());
+    fs::copy(&good, at("image.tar")).unwrap();
+    fs::copy(&recording, at("recording")).unwrap();
+    let files = [
+        ("a.png", "a PNG image"),
+        ("a.elf", "an ELF file"),
+        ("empty", "an empty file"),
+        ("a.html", "an HTML page"),
+        ("folder", "a folder"),
+        ("report", "a report of ncclcheck"),
+        ("record", "a record of `ncclcheck host`"),
+        ("recording", "a recording of `ncclcheck probe`"),
+        ("image.tar", "a tar archive"),
+        ("a.json", ""),
+    ];
+    let check: &[&str] = &["check", &good];
+    let probe: &[&str] = &["probe", "--from", &recording];
+    for (command, option, taken) in [
+        (check, "--baseline", &["folder", "report", "image.tar"][..]),
+        (check, "--config", &[]),
+        (check, "--host", &["record"]),
+        (check, "--rules", &[]),
+        (probe, "--expect", &[]),
+        (probe, "--reference", &["recording"]),
+    ] {
+        for (name, kind) in files.iter().filter(|(name, _)| !taken.contains(name)) {
+            let path = at(name);
+            let output = run(&[command, &[option, &path]].concat(), None);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{option} {name}: {said}");
+            let begin = if kind.is_empty() { String::new() } else { format!("error: {option} {path}: {kind}, not ") };
+            assert!(said.starts_with(&begin) && said.contains(&path), "{option} {name}: {said}");
+            assert!(kind.is_empty() || said.contains("\n  help: "), "{option} {name}: {said}");
+        }
+    }
+}
+
+#[test]
 fn paths_and_names() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, bytes: &[u8]| {

@@ -58,8 +58,10 @@ impl Expectations {
     /// Reads a YAML map from fact names to values, `{at_least: N}` or `{at_most: N}`.
     pub fn read(document: Document<'_>) -> Result<Self, String> {
         let expectations: Self = document.parse().map_err(|mistake| mistake.to_string())?;
+        let name = document.name;
         match expectations.0.keys().find(|name| key::find(name).is_none()) {
-            Some(odd) => Err(format!("unknown fact '{odd}'; ncclcheck probe --format json lists all facts")),
+            Some(odd) => Err(format!("{name}: unknown fact '{odd}'; ncclcheck probe --format json lists all facts")),
+            None if expectations.0.is_empty() => Err(format!("{name}: it names no fact")),
             None => Ok(expectations),
         }
     }
@@ -194,7 +196,8 @@ mod tests {
         let text = shown(&facts, &key::RUN_UNEXPECTED);
         assert!(text.contains("run.gpu.count is 2, expected 8"), "{text}");
         assert!(text.contains("expected at least 350000") && text.contains("is Socket, expected IB"), "{text}");
-        assert!(read("run.gpus: 8").unwrap_err().contains("unknown fact 'run.gpus'"));
+        assert!(read("run.gpus: 8").unwrap_err().contains("expected.yaml: unknown fact 'run.gpus'"));
+        assert_eq!(read("# later\n").unwrap_err(), "expected.yaml: it names no fact");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use image::{fetch_file, fetch_text};
 use judge::{PolicyText, Rulebook, RulebookError, RulebookSource};
 
 use crate::cli::CliError;
+use crate::cli::file_kind::refuse_other_kind;
 use model::document::FileError;
 use model::{Environment, OverLimit, bytes_within, cause, open_named};
 
@@ -68,6 +69,8 @@ impl RulebookArgs {
 
     /// Reads the rules and the policies, those in registries with these options.
     pub(in crate::cli) fn read(&self, options: &AccessOptions) -> Result<RulebookSource, CliError> {
+        self.config.iter().try_for_each(|path| refuse_other_kind("--config", path))?;
+        self.rules.iter().try_for_each(|name| refuse_other_kind("--rules", name.as_ref()))?;
         self.rules.iter().try_for_each(|name| replace_rules(name, options))?;
         let fetch = |name: &str| fetch_text(name, options).map_err(|error| error.to_string());
         let read = |path: &PathBuf| match PolicyText::fetch(&path.to_string_lossy(), fetch)? {

@@ -6,10 +6,9 @@ use std::thread;
 
 use super::sources::Sources;
 use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
-use crate::check::read_hosts;
 use crate::cli::args::audit::AuditPlanArgs;
 use crate::cli::args::{JobsArg, ReadingArgs};
-use crate::cli::plan::{read_lists, requests};
+use crate::cli::plan::{hosts, read_lists, requests};
 use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
 use crate::shipped;
@@ -29,7 +28,7 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     let options = asked.reading.access.options(environment)?;
     let source = asked.rulebook.read(&options)?;
     // A mistake in the hosts is an error now, and not in every worker.
-    read_hosts(&asked.host)?;
+    hosts(&asked.host)?;
     let rulebook = source.open(shipped())?.only(Rule::is_of_image);
     let rules =
         AuditRules::of(&rulebook, &source.identity(), asked.host.clone(), asked.fail_on.fail_on, &options.limits);

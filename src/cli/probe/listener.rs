@@ -11,6 +11,7 @@ use probe::recording::{Recording, StepOutcome, StepRecord};
 use probe::{Interrupt, Observer};
 
 use super::super::CliError;
+use super::super::file_kind::refuse_other_kind;
 use super::super::output_file::OutputFile;
 use super::super::progress::Terminal;
 use super::super::verbosity::Verbosity;
@@ -90,6 +91,7 @@ const LARGEST: u64 = 256 << 20;
 
 /// Reads a recording from a file or standard input.
 pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError> {
+    refuse_other_kind(option, file)?;
     let name = file.display().to_string();
     let read = if name == "-" {
         read_bounded(io::stdin().lock(), LARGEST, &name)

@@ -19,6 +19,7 @@ use probe::wire::what_if::WhatIfBody;
 
 use super::super::CliError;
 use super::super::args::probe::{ContainerArgs, InvestigationArgs, Isolation, Judging, LaunchArgs, Steps};
+use super::super::file_kind::refuse_other_kind;
 use super::listener::recorded;
 
 /// Resolves the steps that the program runs.
@@ -86,6 +87,7 @@ pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, CliError> {
 pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     let mut expected = ExpectedRun::default();
     if let Some(file) = &judging.expect {
+        refuse_other_kind("--expect", file)?;
         let name = file.display().to_string();
         let text = read_text(file, &Limits::default()).map_err(|error| CliError::Usage(format!("--expect {error}")))?;
         expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(CliError::Usage)?);

@@ -1,0 +1,132 @@
+//! Files of another kind than an option takes, such as a report in the place of a policy.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use model::{conceal, open_named};
+
+use super::CliError;
+
+/// Number of bytes that say what a file is: those of a tar archive are in the header of its first member, from byte 257 on.
+const FIRST: u64 = 512;
+
+const FOLDER: &str = "a folder";
+const EMPTY: &str = "an empty file";
+const GZIP: &str = "a gzip file";
+const TAR: &str = "a tar archive";
+const ZSTD: &str = "a zstd file";
+const REPORT: &str = "a report of ncclcheck";
+const HOST: &str = "a record of `ncclcheck host`";
+const RECORDING: &str = "a recording of `ncclcheck probe`";
+
+/// What files begin with.
+const BEGINNINGS: [(&[u8], &str); 11] = [
+    (b"\x89PNG", "a PNG image"),
+    (b"\x7fELF", "an ELF file"),
+    (b"%PDF", "a PDF file"),
+    (b"PK\x03\x04", "a ZIP file"),
+    (b"\x1f\x8b", GZIP),
+    (b"\x28\xb5\x2f\xfd", ZSTD),
+    (b"<!doctype html", "an HTML page"),
+    (b"<html", "an HTML page"),
+    (b"{\"schema\":\"ncclcheck/", REPORT),
+    (b"{\"schema\":\"ncclcheck-host/", HOST),
+    (b"{\"ncclcheck\":", RECORDING),
+];
+
+/// An option whose value is the path of a file.
+struct FileOption {
+    name: &'static str,
+    /// What the option takes.
+    takes: &'static str,
+    /// The kinds that it takes, of those that are known by their beginning.
+    kinds: &'static [&'static str],
+    help: &'static str,
+}
+
+const OPTIONS: [FileOption; 9] = [
+    FileOption {
+        name: "--baseline",
+        takes: "a report or an image",
+        kinds: &[REPORT, FOLDER, TAR, GZIP, ZSTD],
+        help: "ncclcheck check --format json=FILE IMAGE writes a report",
+    },
+    FileOption {
+        name: "--config",
+        takes: "a policy",
+        kinds: &[],
+        help: "a policy has lines such as `fail-on: warning`; `ncclcheck rules schema policy` prints its schema",
+    },
+    FileOption {
+        name: "--dockerfile",
+        takes: "a Dockerfile",
+        kinds: &[],
+        help: "name the Dockerfile that the image was built with",
+    },
+    FileOption {
+        name: "--expect",
+        takes: "a file of expected facts",
+        kinds: &[],
+        help: "write lines such as `nccl.loaded.version: 2.28.9`",
+    },
+    FileOption {
+        name: "--from",
+        takes: "a recording of a probe",
+        kinds: &[RECORDING],
+        help: "create one with ncclcheck probe --record FILE",
+    },
+    FileOption {
+        name: "--host",
+        takes: "a host",
+        kinds: &[HOST],
+        help: "`ncclcheck host --format json=FILE` records a host; driver=550.54,gpu=h100x8 describes one",
+    },
+    FileOption {
+        name: "--launch",
+        takes: "a launch file",
+        kinds: &[FOLDER, EMPTY],
+        help: "name the script or the manifest that starts the job",
+    },
+    FileOption {
+        name: "--reference",
+        takes: "a recording of a probe",
+        kinds: &[RECORDING],
+        help: "create one with ncclcheck probe --record FILE",
+    },
+    FileOption {
+        name: "--rules",
+        takes: "an archive of rules",
+        kinds: &[GZIP],
+        help: "a release has its rules in ncclcheck-rules-VERSION.tar.gz; tar -czf rules.tar.gz rules packs a folder",
+    },
+];
+
+/// Returns an error if the file at a path is of a kind that the option does not take. Where its beginning does not say what it is,
+/// or where nothing can be read, the reader of the option decides.
+pub(super) fn refuse_other_kind(option: &str, path: &Path) -> Result<(), CliError> {
+    let option = OPTIONS.iter().find(|known| known.name == option);
+    let Some((option, kind)) = option.zip(recognize_kind(path)).filter(|(option, kind)| !option.kinds.contains(kind))
+    else {
+        return Ok(());
+    };
+    let FileOption { name, takes, help, .. } = option;
+    let path = path.to_string_lossy();
+    Err(CliError::Usage(format!("{name} {}: {kind}, not {takes}\n  help: {help}", conceal(&path))))
+}
+
+/// What is at a path; `None` for what its beginning does not say, and for what can be read only once.
+fn recognize_kind(path: &Path) -> Option<&'static str> {
+    if path.is_dir() {
+        return Some(FOLDER);
+    }
+    let mut bytes = Vec::new();
+    let file = path.is_file().then(|| open_named(path).ok()).flatten()?;
+    file.take(FIRST).read_to_end(&mut bytes).ok()?;
+    let has =
+        |beginning: &[u8]| bytes.get(..beginning.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(beginning));
+    match BEGINNINGS.iter().find(|(beginning, _)| has(beginning)) {
+        Some((_, kind)) => Some(kind),
+        None if bytes.is_empty() => Some(EMPTY),
+        None => bytes.get(257..)?.starts_with(b"ustar").then_some(TAR),
+    }
+}
