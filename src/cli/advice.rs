@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use facts::launch;
+use image::reference::transport_of;
 use model::document::read_text;
 use model::{Limits, conceal};
 
@@ -60,8 +61,8 @@ impl Kind {
     }
 }
 
-/// The error for a text that names a URL, a Dockerfile, a launch file, a log, a program, the folder of a project, or a standard input
-/// on which a person would have to type the image; `None` for all others.
+/// The error for a text that names a URL, a Dockerfile, a launch file, a log, a program, the folder of a project, a standard input
+/// on which a person would have to type the image, or another word of a command line; `None` for all others.
 pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
     let refused = |what: &str, help: &str| Some(format!("{} {what}\n  help: {help}", conceal(image)));
     if is_stdin(image) && is_terminal {
@@ -75,6 +76,9 @@ pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
             "is a URL and not the name of an image",
             "write the name that docker pull takes, such as pytorch/pytorch:latest, or download an archive and name its file",
         );
+    }
+    if let Some((what, help)) = misplaced(image) {
+        return refused(what, &help);
     }
     let path = Path::new(image);
     if path.is_dir() {
@@ -101,6 +105,57 @@ pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
 pub(super) fn instead_of_launch(file: &Path) -> Option<String> {
     let kind = Kind::of(file).filter(|kind| [Kind::Archive, Kind::Dockerfile, Kind::Log].contains(kind))?;
     kind.command(file)
+}
+
+/// Dashes that word processors put in the place of hyphens.
+const DASHES: [char; 3] = ['\u{2013}', '\u{2014}', '\u{2212}'];
+
+/// Quotes of word processors.
+const QUOTES: [char; 4] = ['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}'];
+
+/// Programs that start containers.
+const STARTERS: [&str; 7] = ["apptainer", "docker", "kubectl", "nerdctl", "podman", "srun", "sudo"];
+
+/// What a word of a command line is that names neither a path nor an image, and what to write; `None` for all others.
+fn misplaced(word: &str) -> Option<(&'static str, String)> {
+    if Path::new(word).exists() || transport_of(word).is_some() || is_stdin(word) {
+        return None;
+    }
+    let shown = conceal(word);
+    let plain = shown.trim_matches(|c: char| c.is_whitespace() || QUOTES.contains(&c));
+    let said = |what, help: &str| Some((what, help.to_owned()));
+    match word.split_once('=') {
+        _ if plain.is_empty() || word == "\\" => {
+            said("is not an image", "nothing may follow the \\ at the end of a line that goes on")
+        }
+        _ if word.starts_with(DASHES) => {
+            said("begins with a dash and not with a hyphen", &format!("write --{}", shown.trim_start_matches(DASHES)))
+        }
+        _ if plain != shown => said("has quotes or spaces around a name", &format!("write {plain}")),
+        _ if word.starts_with("file://") => {
+            said("is a URL and not a path", &format!("write {}", shown.trim_start_matches("file://")))
+        }
+        _ if word.split_whitespace().next().is_some_and(|first| STARTERS.contains(&first)) => {
+            let help = "name the image alone, or a file with the line: ncclcheck check --launch FILE";
+            if word.contains(char::is_whitespace) { said("is a command and not an image", help) } else { None }
+        }
+        Some((name, _)) if name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') => {
+            said("is a variable and not an image", &format!("write --env {shown}"))
+        }
+        Some(_) => said("is not an image", "a host is one word: --host driver=550.54,gpu=h100x8"),
+        None if word.starts_with('~') || word.contains(['*', '?', '$']) => said(
+            "has characters that the shell did not replace",
+            "it replaces ~, $NAME and * outside of single quotes, and * only where a file matches",
+        ),
+        None if word.contains('\\') => said("is a path of Windows", "write it with /; in WSL, C:\\ is /mnt/c"),
+        None if word == "IMAGE" || word.starts_with('<') && word.ends_with('>') => {
+            said("stands for an image", "write the name of yours, such as pytorch/pytorch:latest")
+        }
+        None if ["true", "false"].contains(&word) => {
+            said("is a value and not an image", &format!("write it with =, as in --tls-verify={word}"))
+        }
+        None => None,
+    }
 }
 
 /// Returns true if the image is an archive on standard input.
@@ -176,6 +231,26 @@ mod tests {
         assert!(
             refusal("https://hub.example/r/torch", false).unwrap().contains("is a URL and not the name of an image")
         );
+        for (word, expected) in [
+            (" ", "  is not an image\n  help: nothing may follow the \\ at the end"),
+            ("\u{2013}format", "\u{2013}format begins with a dash and not with a hyphen\n  help: write --format"),
+            ("\u{201c}a.tar\u{201d}", "\u{201c}a.tar\u{201d} has quotes or spaces around a name\n  help: write a.tar"),
+            ("torch:1\n", "torch:1\n has quotes or spaces around a name\n  help: write torch:1"),
+            ("file:///a.tar", "file:///a.tar is a URL and not a path\n  help: write /a.tar"),
+            ("docker run torch:1", "docker run torch:1 is a command and not an image\n  help: name the image alone"),
+            ("NCCL_DEBUG=INFO", "NCCL_DEBUG=INFO is a variable and not an image\n  help: write --env NCCL_DEBUG=INFO"),
+            ("gpu=h100x8", "gpu=h100x8 is not an image\n  help: a host is one word: --host driver=550.54,gpu=h100x8"),
+            ("~/a.tar", "~/a.tar has characters that the shell did not replace\n  help: it replaces ~, $NAME and *"),
+            ("C:\\a.tar", "C:\\a.tar is a path of Windows\n  help: write it with /"),
+            ("<image>", "<image> stands for an image\n  help: write the name of yours"),
+            ("false", "false is a value and not an image\n  help: write it with =, as in --tls-verify=false"),
+        ] {
+            let said = refusal(word, false).unwrap();
+            assert!(said.starts_with(expected), "{said}");
+        }
+        for name in ["torch:1", "docker", "registry.example:5000/a/b@sha256:00", "docker://a", "oci:a=b"] {
+            assert_eq!(refusal(name, false), None, "{name}");
+        }
         assert!(refusal("-", true).unwrap().contains("a terminal"));
         assert_eq!(refusal("-", false), None);
     }

@@ -41,7 +41,7 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
             return log::print(&jobs, rulebook, &style);
         }
         explain_text(&text, &all)
-    } else if let Some(page) = named_page(&what, rules, &all) {
+    } else if let Some(page) = named_page(name_in(&what), rules, &all) {
         Some(page)
     } else if asked.what.iter().all(|word| Path::new(word).is_file()) {
         return log::print(&job::read(&asked.what)?, rulebook, &style);
@@ -52,6 +52,12 @@ pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<
         Some(page) => print(&pages::for_terminal(&page, &style)),
         None => Err(unknown(&what, rules)),
     }
+}
+
+/// The name in `rule NAME`, `fact NAME` and `variable NAME`, or the whole text.
+fn name_in(what: &str) -> &str {
+    let named = ["rule ", "fact ", "variable "].iter().find_map(|kind| what.strip_prefix(kind));
+    named.unwrap_or(what)
 }
 
 /// What a list of topics ends with.
@@ -234,6 +240,15 @@ mod tests {
                 assert!(page.trim_start().starts_with(&format!("# {}\n", topic.about)), "{question}: {page}");
             }
         }
+    }
+
+    #[test]
+    fn a_name_may_follow_the_word_for_its_kind() {
+        let rules = rules();
+        for what in ["rule nccl/missing-library", "fact nccl.loaded.version", "variable NCCL_DEBUG", "NCCL_DEBUG"] {
+            assert!(named_page(name_in(what), &rules, &rules).is_some(), "{what}");
+        }
+        assert_eq!(named_page(name_in("rule of thumb"), &rules, &rules), None);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Files of another kind than an option takes, such as a report in the place of a policy.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use model::{conceal, open_named};
+use model::{bytes_within, conceal, open_named};
 
 use super::CliError;
 
@@ -34,6 +34,9 @@ const BEGINNINGS: [(&[u8], &str); 11] = [
     (b"{\"ncclcheck\":", RECORDING),
 ];
 
+/// Options whose value may be another thing than a path, which their readers explain.
+const ALSO_WORDS: [&str; 2] = ["--baseline", "--host"];
+
 /// An option whose value is the path of a file.
 struct FileOption {
     name: &'static str,
@@ -44,7 +47,7 @@ struct FileOption {
     help: &'static str,
 }
 
-const OPTIONS: [FileOption; 9] = [
+const OPTIONS: [FileOption; 10] = [
     FileOption {
         name: "--baseline",
         takes: "a report or an image",
@@ -85,7 +88,13 @@ const OPTIONS: [FileOption; 9] = [
         name: "--launch",
         takes: "a launch file",
         kinds: &[FOLDER, EMPTY],
-        help: "name the script or the manifest that starts the job",
+        help: "name the script or the manifest that starts the job; - is standard input",
+    },
+    FileOption {
+        name: "--list",
+        takes: "a list of images",
+        kinds: &[EMPTY],
+        help: "a list has the name of an image on each line",
     },
     FileOption {
         name: "--reference",
@@ -101,17 +110,22 @@ const OPTIONS: [FileOption; 9] = [
     },
 ];
 
-/// Returns an error if the file at a path is of a kind that the option does not take. Where its beginning does not say what it is,
-/// or where nothing can be read, the reader of the option decides.
+/// Returns an error if there is no file at a path, or one of a kind that the option does not take. Where its beginning does not say
+/// what it is, the reader of the option decides.
 pub(super) fn refuse_other_kind(option: &str, path: &Path) -> Result<(), CliError> {
-    let option = OPTIONS.iter().find(|known| known.name == option);
-    let Some((option, kind)) = option.zip(recognize_kind(path)).filter(|(option, kind)| !option.kinds.contains(kind))
-    else {
+    let Some(FileOption { name, takes, kinds, help }) = OPTIONS.iter().find(|known| known.name == option) else {
         return Ok(());
     };
-    let FileOption { name, takes, help, .. } = option;
-    let path = path.to_string_lossy();
-    Err(CliError::Usage(format!("{name} {}: {kind}, not {takes}\n  help: {help}", conceal(&path))))
+    let text = path.to_string_lossy();
+    let is_path = !ALSO_WORDS.contains(name) && text != "-" && !text.contains("://");
+    let why = match recognize_kind(path) {
+        Some(kind) if !kinds.contains(&kind) => format!("{kind}, not {takes}"),
+        None if is_path && path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) => {
+            "no such file or directory".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(format!("{name} {}: {why}\n  help: {help}", conceal(&text))))
 }
 
 /// What is at a path; `None` for what its beginning does not say, and for what can be read only once.
@@ -119,9 +133,8 @@ fn recognize_kind(path: &Path) -> Option<&'static str> {
     if path.is_dir() {
         return Some(FOLDER);
     }
-    let mut bytes = Vec::new();
     let file = path.is_file().then(|| open_named(path).ok()).flatten()?;
-    file.take(FIRST).read_to_end(&mut bytes).ok()?;
+    let bytes = bytes_within(file.take(FIRST), FIRST).ok()??;
     let has =
         |beginning: &[u8]| bytes.get(..beginning.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(beginning));
     match BEGINNINGS.iter().find(|(beginning, _)| has(beginning)) {

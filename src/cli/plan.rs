@@ -315,6 +315,7 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
 
 /// The images of lists.
 pub(super) fn read_lists(lists: &[PathBuf], limits: &Limits) -> Result<Vec<String>, CliError> {
+    lists.iter().try_for_each(|path| refuse_other_kind("--list", path))?;
     let names = lists.iter().map(|path| names(path, &read_input(path, limits)?));
     Ok(names.collect::<Result<Vec<_>, CliError>>()?.concat())
 }

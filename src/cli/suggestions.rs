@@ -26,6 +26,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("file", "format"),
     ("gpu", "gpus"),
     ("gpu", "host"),
+    ("gpus", "host"),
     ("host-facts", "host"),
     ("ignorefile", "config"),
     ("insecure", "tls-verify"),
@@ -97,9 +98,10 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
             let options: Vec<_> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
             let names: Vec<_> = options.iter().filter_map(|arg| arg.get_long()).collect();
             let name = suggested(&word, OPTIONS, &names);
+            // Clap proposes to pass the option as a value.
+            error.remove(ContextKind::Suggested);
             match options.iter().find(|arg| name.is_some() && arg.get_long() == name) {
                 Some(option) => {
-                    error.remove(ContextKind::Suggested);
                     error.insert(ContextKind::SuggestedArg, ContextValue::String(option.to_string()));
                 }
                 None => drop(error.remove(ContextKind::SuggestedArg)),
@@ -164,6 +166,7 @@ mod tests {
         for (line, name) in [
             ("check --insecure x", "--tls-verify[=<BOOL>]"),
             ("check --gpu h100 x", "--host <HOST|FILE>"),
+            ("check --gpus 8 x", "--host <HOST|FILE>"),
             ("check --no-cache x", "--cache <URL|off>"),
             ("check -o report.json x", "--format <FORMAT[=FILE]>"),
             ("audit merge --output report.json", "--format <FORMAT[=FILE]>"),
@@ -200,9 +203,9 @@ mod tests {
     fn misspelt_words() {
         assert!(message("ncclcheck check --fromat json x").contains("exists: '--format <FORMAT[=FILE]>'"));
         assert!(message("ncclcheck chekc x").contains("exists: 'check'"));
-        for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "frobnicate x"] {
+        for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "check -i x"] {
             let text = message(&format!("ncclcheck {line}"));
-            assert!(!text.contains("exists:") && text.contains("Usage: ncclcheck"), "{line}: {text}");
+            assert!(!text.contains("tip:") && text.contains("Usage: ncclcheck"), "{line}: {text}");
         }
     }
 

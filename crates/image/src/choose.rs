@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use model::Digest;
+
 use crate::reference::Reference;
 use crate::source::{SourceError, SourceErrorKind};
 
@@ -74,7 +76,8 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
         return Err(missing(text, &error).into());
     }
     let registries = Registries::read(&request.options)?;
-    let candidates = registries.candidates(text)?;
+    // The ID of an image is known to the engine alone.
+    let candidates = if text.parse::<Digest>().is_ok() { Vec::new() } else { registries.candidates(text)? };
     let mut places = Vec::new();
     match daemon::medium::open(text, request) {
         Ok(medium) => return Ok(medium),

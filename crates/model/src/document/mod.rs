@@ -64,8 +64,10 @@ impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, what, help, excerpt } = self;
         let Excerpt { line: excerpt, indent, width } = &**excerpt;
-        write!(f, "{file}:{line}:{column}: {what}")?;
-        if !excerpt.trim().is_empty() {
+        // The words of an option are a document that no user wrote.
+        let is_of_option = file.starts_with("--");
+        if is_of_option { write!(f, "{file}: {what}") } else { write!(f, "{file}:{line}:{column}: {what}") }?;
+        if !is_of_option && !excerpt.trim().is_empty() {
             let margin = line.to_string();
             // A tab below each tab keeps the caret aligned, whatever the terminal's tab width.
             let before: String = excerpt.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
