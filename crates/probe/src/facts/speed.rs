@@ -24,6 +24,9 @@ const ALL_REDUCE: &str = "all_reduce";
 /// Share of the expected bandwidth, in percent, from which on an operation is not slow. Runs on one host differ by a few percent.
 const NOT_SLOW: i64 = 90;
 
+/// Smallest message, in bytes, whose time the bandwidth determines and not the latency, which varies by a multiple.
+const LARGE: u64 = 16 << 20;
+
 /// The table `speeds.yaml`, which describes its fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,11 +111,11 @@ struct VariableCost {
 }
 
 impl VariableCost {
-    /// `None` if the run without the variables is not faster by more than noise and a tenth.
+    /// `None` if the run without the variables is not faster by more than noise and a tenth, or its messages are small.
     fn of(parts: &[Measurement], runs: &[RunWithout]) -> Option<Self> {
         let without = runs.first()?;
         let sample = without.sizes.list().first()?;
-        let bytes = u64::try_from(sample.bytes.copied()?).ok()?;
+        let bytes = u64::try_from(sample.bytes.copied()?).ok().filter(|bytes| *bytes >= LARGE)?;
         let is_same =
             |part: &&Measurement| part.operation.text() == Some(ALL_REDUCE) && part.bytes.copied() == Some(bytes);
         let with = parts.iter().find(is_same)?;
@@ -224,6 +227,10 @@ mod tests {
 
     /// The facts of two H200, with these bandwidths in GB/s and these runs without variables.
     fn facts_of(speeds: &[(&str, f64)], without: &Json) -> Facts {
+        facts_at(1 << 28, speeds, without)
+    }
+
+    fn facts_at(bytes: u64, speeds: &[(&str, f64)], without: &Json) -> Facts {
         let link = json!({"active": true, "speed_mbytes_per_s": 26562});
         let gpu = json!({"index": 0, "name": "NVIDIA H200", "nvlinks": vec![link; 18]});
         // A line of the program begins with the version of the protocol.
@@ -237,7 +244,7 @@ mod tests {
         ];
         lines.extend(speeds.iter().map(|(operation, speed)| {
             let seconds = 0.268_435_456 / speed;
-            let body = json!({"kind": "measurement", "operation": operation, "bytes": 1 << 28, "seconds_min": seconds,
+            let body = json!({"kind": "measurement", "operation": operation, "bytes": bytes, "seconds_min": seconds,
                 "seconds_median": seconds, "busbw_bytes_per_second": speed * 1e9});
             line("collectives", "part", body)
         }));
@@ -280,6 +287,9 @@ mod tests {
         assert_eq!(shown(&facts, &key::RUN_SLOWED_BY_VARIABLES), "NCCL_PROTO=LL");
         assert_eq!(shown(&facts, &key::RUN_SLOWED_PERCENT), "41");
         assert_eq!(shown(&facts, &key::RUN_NCCL_SLOW), "-");
+        let mut small = run(&["NCCL_PROTO"], 296.3);
+        small["sizes"][0]["bytes"] = json!(400);
+        assert_eq!(shown(&facts_at(400, slow, &json!([small])), &key::RUN_SLOWED_BY_VARIABLES), "-");
         let no_gain = facts_of(slow, &json!([run(&["NCCL_PROTO"], 121.0)]));
         assert_eq!(shown(&no_gain, &key::RUN_SLOWED_BY_VARIABLES), "-");
         assert_eq!(shown(&no_gain, &key::RUN_NCCL_PERCENT), "36");
