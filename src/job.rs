@@ -43,6 +43,12 @@ pub enum LogError {
 /// Why a text cannot be read, without the number of an error of the system.
 fn reason(why: &TextError) -> String {
     match why {
+        TextError::Read(error) if error.kind() == io::ErrorKind::NotFound => {
+            format!(
+                "{}\n  help: name the file that has what the job printed, such as slurm-JOBID.out; - is standard input",
+                cause(error)
+            )
+        }
         TextError::Read(error) => cause(error),
         TextError::Utf16 | TextError::Binary(_) => why.to_string(),
     }

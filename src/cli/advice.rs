@@ -7,6 +7,7 @@ use facts::launch;
 use image::reference::transport_of;
 use model::document::read_text;
 use model::{Limits, conceal};
+use report::Format;
 
 /// Endings of launch files.
 pub(super) const LAUNCH_ENDINGS: &[&str] = &["yaml", "yml", "json", "sh", "sbatch", "slurm", "env"];
@@ -154,6 +155,10 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
         None if ["true", "false"].contains(&word) => {
             said("is a value and not an image", &format!("write it with =, as in --tls-verify={word}"))
         }
+        None if Format::ALL.iter().any(|format| format.name() == word) => said(
+            "is a format and not an image",
+            &format!("write --format {word}; docker://{word} and docker-daemon:{word} name images"),
+        ),
         None => None,
     }
 }
@@ -243,6 +248,7 @@ mod tests {
             ("~/a.tar", "~/a.tar has characters that the shell did not replace\n  help: it replaces ~, $NAME and *"),
             ("C:\\a.tar", "C:\\a.tar is a path of Windows\n  help: write it with /"),
             ("<image>", "<image> stands for an image\n  help: write the name of yours"),
+            ("json", "json is a format and not an image\n  help: write --format json"),
             ("false", "false is a value and not an image\n  help: write it with =, as in --tls-verify=false"),
         ] {
             let said = refusal(word, false).unwrap();

@@ -110,7 +110,7 @@ fn launch(asked: &ClusterArgs, environment: &Environment) -> Result<Launch, CliE
         }
         (None, Some(list)) => host_names(list)?,
         (None, None) => {
-            let why = "no nodes: this is no allocation of Slurm\n  help: name them, and the command that reaches them: --nodes a,b \
+            let why = "no nodes: this shell is not in an allocation of Slurm\n  help: name them, and the command that reaches them: --nodes a,b \
                        --launch 'ssh {node} docker run --rm -i IMAGE'";
             return Err(CliError::Usage(why.to_owned()));
         }

@@ -551,6 +551,6 @@ pub(super) struct StyleArgs {
     /// Show all rules and facts, and the source of each fact
     ///
     /// By default, passed and not-applicable rules and absent facts are only counted.
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, overrides_with = "verbose", help_heading = "Output")]
     pub(super) verbose: bool,
 }
