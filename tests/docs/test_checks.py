@@ -34,6 +34,11 @@ class Paths(unittest.TestCase):
         missing = [f"{text}: {path}" for text, path in found if path.rstrip("/") not in ends and path.rstrip("/") not in folders]
         self.assertEqual(missing, [])
 
+    def test_recordings_name_nothing_of_the_machine_that_made_them(self):
+        recordings = "".join(path.read_text() for path in (self.ROOT / "fixtures").rglob("*.jsonl")).replace('\\"', '"')
+        self.assertEqual(set(re.findall(r'"working_folder":"([^"]*)"', recordings)), {"/", "/root", "/srv/job"})
+        self.assertEqual(set(re.findall(r'"process_1":{"name":"([^"]*)"', recordings)), {"init", "python3"})
+
     def test_modules_of_mutants_exist(self):
         self.assertTrue(MUTANTS.choose(MUTANTS.MODULES, MUTANTS.tracked()))
 
