@@ -5,6 +5,7 @@ use unpack::pipe::Cancel;
 use model::{BlobRef, Digest, NoProgress, Platform};
 
 use super::daemon::Engine;
+use super::reference::Reference;
 use super::registry::listing;
 use super::source::{AccessOptions, SourceError};
 use super::{ImageError, PlatformChoice, Request, ScanContext, choose};
@@ -14,7 +15,7 @@ use super::{ImageError, PlatformChoice, Request, ScanContext, choose};
 pub struct ImageOutline {
     /// A reference that always means this image; `None` where the medium has no images by digest.
     pub reference: Option<String>,
-    /// Names in the index of a layout.
+    /// Names in the index of a layout or an archive. A tag alone, which many of them share, follows the reference of its place.
     pub names: Vec<String>,
     /// Digest of the manifest, if the image has one.
     pub manifest: Option<Digest>,
@@ -52,7 +53,7 @@ fn outlines(request: &Request, cancel: &Cancel) -> Result<Vec<ImageOutline>, Ima
         reference: place.as_ref().zip(plan.manifest.as_ref()).map(|(place, digest)| format!("{place}@{digest}")),
         layers: plan.layers.iter().filter_map(|layer| layer.location.blob()).collect(),
         platform: plan.platform().cloned(),
-        names: plan.names,
+        names: full_names(request, plan.names),
         manifest: plan.manifest,
         config: plan.config_digest,
         created: plan.created,
@@ -63,6 +64,20 @@ fn outlines(request: &Request, cancel: &Cancel) -> Result<Vec<ImageOutline>, Ima
     };
     let plans = medium.plans(request, context)?;
     Ok(plans.into_iter().map(outline).filter(wanted).collect())
+}
+
+/// The names of an image by which it can be told from those of other places.
+fn full_names(request: &Request, names: Vec<String>) -> Vec<String> {
+    let has_selector = match &request.reference {
+        Reference::Transport(_, target) => target.selector().is_some(),
+        Reference::Stdin(selector) => selector.is_some(),
+        Reference::Bare(_) => false,
+    };
+    let (full, tags): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.contains(['/', ':']));
+    if !full.is_empty() || has_selector {
+        return full;
+    }
+    tags.into_iter().map(|tag| format!("{}:{tag}", request.text)).collect()
 }
 
 /// The tags of a repository of a registry, such as `registry.example/team/train`.
@@ -87,4 +102,24 @@ pub fn repositories(host: &str, options: &AccessOptions) -> Result<Vec<String>, 
 /// No engine answers.
 pub fn engine_images(options: &AccessOptions) -> Result<Vec<String>, SourceError> {
     Engine::connect(options)?.images()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_alone_follows_the_reference_of_its_place() {
+        let named = |text: &str, names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            full_names(&Request::new(text).unwrap(), names)
+        };
+        assert_eq!(named("a/x.tar", &["latest"]), ["a/x.tar:latest"]);
+        assert_eq!(named("oci:lay", &["v1", "v2"]), ["oci:lay:v1", "oci:lay:v2"]);
+        assert_eq!(named("oci:lay", &["v1", "reg.example/team/train:1"]), ["reg.example/team/train:1"]);
+        // The text says which image it is.
+        assert_eq!(named("oci:lay:v1", &["v1"]), [""; 0]);
+        assert_eq!(named("-:v1", &["v1"]), [""; 0]);
+        assert_eq!(named("docker://reg.example/train:1", &[]), [""; 0]);
+    }
 }
