@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
-use crate::fix_text::one_line;
 use crate::plain_text::short;
 use crate::survey::{SurveyLayer, SurveyTeam};
 use model::{counted, size};
@@ -69,10 +68,9 @@ fn content(found: &RuleFindings<'_>, numbers: &Numbers<'_>) -> Markup {
                 p { (counted(all.len() - MESSAGES, "more message", "more messages")) ". All images: " (numbers.images(images)) }
             }
             // Who has to settle a missing answer is unknown for a rule that the program does not have.
-            @if first.is_failure || !first.rule.title.is_empty() { p.dim { "Owner: " (first.owner.name()) } }
-            @if !first.rule.why.is_empty() { p { (findings::prose(&one_line(&first.rule.why))) } }
-            @if first.is_failure { (findings::fix(&first.fix)) }
-            (findings::references(&first.rule.references))
+            @let owner = (first.is_failure || !first.rule.title.is_empty()).then_some(first.owner);
+            @let fix = if first.is_failure { &*first.fix } else { "" };
+            dl.facts { (findings::advice(owner, &first.rule.why, fix, &first.rule.references)) }
         }
     }
 }
@@ -89,12 +87,12 @@ pub(super) fn by_layer(numbers: &Numbers<'_>) -> Markup {
             @else {
                 div.scroll tabindex="0" role="region" aria-label="Layers" {
                     table.wide {
-                        thead { tr { th.n { "images" } th {} th { "layer or step" } th { "brings" } th { "in" } } }
+                        thead { tr { th.n { "images" } th.track.spare {} th { "layer or step" } th { "brings" } th { "in" } } }
                         tbody {
                             @for (name, layer, images) in sorted.iter().take(LAYERS) {
                                 tr {
                                     td.n { (images.len()) }
-                                    td.track { (bar("fail", images.len(), numbers.survey.rows.len())) }
+                                    td.track.spare { (bar("fail", images.len(), numbers.survey.rows.len())) }
                                     td.name { (layer_name(name, layer)) }
                                     td.name { @for rule in layer.rules.keys() { (numbers.rule(rule, true)) br; } }
                                     td { (numbers.images(images)) }

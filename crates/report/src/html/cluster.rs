@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::findings::{fix, prose};
+use super::findings::{advice, fix, prose};
 use super::page::badge;
 use crate::cluster::{ClusterReport, NodeGroup};
 use crate::fix_text::one_line;
@@ -223,9 +223,10 @@ fn findings(report: &ClusterReport) -> Markup {
                         h3 { (badge(finding.severity.name())) " " code { (finding.rule) } }
                         (groups(&finding.groups))
                         @if finding.is_everywhere && report.nodes.len() > 1 { p { "All nodes have it, so that no single node is at fault." } }
-                        p.dim { "Owner: " (finding.owner.name()) }
-                        p { (prose(&one_line(&finding.why))) }
-                        @for text in &finding.fixes { (fix(text)) }
+                        dl.facts {
+                            (advice(Some(finding.owner), &finding.why, "", &[]))
+                            @if !finding.fixes.is_empty() { dt { "fix" } dd { @for text in &finding.fixes { (fix(text)) } } }
+                        }
                     }
                 }
             }

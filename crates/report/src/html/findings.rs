@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::collected::Collected;
 use crate::entry::{EntryState, RuleEntry};
 use crate::fix_text::{self, FixBlock, one_line};
-use model::counted;
+use model::{Owner, counted};
 
 use super::page::badge;
 
@@ -74,13 +74,22 @@ fn article(entry: &RuleEntry, word: &'static str) -> Markup {
                 EntryState::Consequence { cause } => { p { "Follows from " code { (cause) } } }
                 _ => {}
             }
-            @if !entry.hosts.is_empty() { p { "On: " (entry.hosts.join("; ")) } }
-            @if !entry.sites.is_empty() { ul { @for site in &entry.sites { li { code { (site) } } } } }
-            p.dim { "Owner: " (entry.owner.name()) }
-            p { (prose(&one_line(&entry.rule.why))) }
-            (fix(&entry.fix))
-            (references(&entry.rule.references))
+            dl.facts {
+                @if !entry.hosts.is_empty() { dt { "on" } dd { (entry.hosts.join("; ")) } }
+                @if !entry.sites.is_empty() { dt { "at" } dd { @for site in &entry.sites { div { code { (site) } } } } }
+                (advice(Some(entry.owner), &entry.rule.why, &entry.fix, &entry.rule.references))
+            }
         }
+    }
+}
+
+/// The rows that a rule adds to what it found: whose it is, why it matters, what to do, and the sources.
+pub(super) fn advice(owner: Option<Owner>, why: &str, fix: &str, sources: &[String]) -> Markup {
+    html! {
+        @if let Some(owner) = owner { dt { "owner" } dd { (owner.name()) } }
+        @if !why.is_empty() { dt { "why" } dd { (prose(&one_line(why))) } }
+        @if !fix.is_empty() { dt { "fix" } dd { (self::fix(fix)) } }
+        @if !sources.is_empty() { dt { "sources" } dd { (references(sources)) } }
     }
 }
 
@@ -103,14 +112,12 @@ pub(super) fn fix(text: &str) -> Markup {
 }
 
 /// Links to the sources. Other texts are not links.
-pub(super) fn references(references: &[String]) -> Markup {
+fn references(references: &[String]) -> Markup {
     let is_web = |address: &str| address.starts_with("https://") || address.starts_with("http://");
     html! {
         @if !references.is_empty() {
-            ul.dim {
-                @for address in references {
-                    li { @if is_web(address) { a href=(address) rel="noreferrer" { (address) } } @else { (address) } }
-                }
+            @for address in references {
+                div { @if is_web(address) { a href=(address) rel="noreferrer" { (address) } } @else { (address) } }
             }
         }
     }
