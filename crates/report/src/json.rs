@@ -220,7 +220,8 @@ impl From<&Report<'_>> for ReportJson {
     fn from(report: &Report<'_>) -> Self {
         let image = report.image;
         let facts = report.facts.iter().map(|(name, fact)| (name.to_owned(), FactJson::new(fact, &image.layers)));
-        let judgements = |judged: &[Judgement<'_>]| judged.iter().map(|one| JudgementJson::new(one, image)).collect();
+        let judgement = |one: &Judgement<'_>| JudgementJson::new(one, image, report.dockerfile);
+        let judgements = |judged: &[Judgement<'_>]| judged.iter().map(judgement).collect();
         Self {
             schema: FORM,
             tool: TOOL,

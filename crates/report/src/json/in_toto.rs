@@ -216,7 +216,7 @@ fn has_problem(outcome: &Outcome) -> bool {
 
 impl FindingJson {
     fn of(shared: &SharedJudgement<'_>, image: &ImageSummary, hosts: &[&str]) -> Self {
-        let of = JudgementJson::new(shared.judgement, image);
+        let of = JudgementJson::new(shared.judgement, image, None);
         Self {
             rule: of.rule,
             outcome: of.outcome,

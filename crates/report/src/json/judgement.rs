@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fact::SiteJson;
 use super::stored::{RuleKey, StoredError};
+use image::dockerfile::Dockerfile;
 use image::history;
 use judge::rules::{Consequence, Finding, Judgement, Outcome, Problem, Rule, Waived};
 use model::document::DocumentError;
@@ -30,6 +31,9 @@ pub(super) struct JudgementJson {
     /// Sites where the values behind a failure were read; empty for something missing.
     #[serde(default)]
     pub(super) at: Vec<SiteJson>,
+    /// The instruction behind the first of these sites that has one, as `PATH:LINE`, with `--dockerfile`.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    dockerfile: Option<String>,
     /// What a job does not have because the rule fails, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     without: Option<String>,
@@ -105,14 +109,14 @@ pub(super) struct WaiverJson {
 }
 
 impl JudgementJson {
-    pub(super) fn new(judgement: &Judgement<'_>, image: &ImageSummary) -> Self {
+    pub(super) fn new(judgement: &Judgement<'_>, image: &ImageSummary, dockerfile: Option<&Dockerfile>) -> Self {
         let rule = judgement.rule;
         let outcome = &judgement.outcome;
         let finding = outcome.finding();
         let has_problem = !matches!(outcome, Outcome::Pass | Outcome::NotApplicable);
         let fix = finding.map_or(&rule.fix, |finding| &finding.fix);
         let gaps: Vec<_> = outcome.gaps().iter().map(Into::into).collect();
-        let sites = finding.iter().flat_map(|finding| &finding.at);
+        let sites = || finding.iter().flat_map(|finding| &finding.at);
         Self {
             rule: rule.id.clone(),
             title: rule.title.clone(),
@@ -120,7 +124,8 @@ impl JudgementJson {
             severity: rule.severity,
             owner: judgement.owner,
             message: (finding.is_some() || !gaps.is_empty()).then(|| outcome.message()),
-            at: sites.map(|site| finding_site(site, image)).collect(),
+            at: sites().map(|site| finding_site(site, image)).collect(),
+            dockerfile: dockerfile.and_then(|dockerfile| sites().find_map(|site| dockerfile.place(site, image))),
             without: finding.and_then(|_| rule.without.clone()),
             note: finding.and_then(|finding| finding.note.clone()),
             fingerprint: judgement.fingerprint(),
