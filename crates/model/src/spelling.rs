@@ -1,9 +1,13 @@
 //! Suggestions for misspelt names.
 
-/// Returns the nearest name within one edit of `wrong`, or within one edit per three letters.
+/// Returns the nearest name within one edit of `wrong`, or within one edit per three letters. Letters in another case are near.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let allowed = (wrong.chars().count() / 3).max(1);
-    let distances = names.filter_map(|name| Some((distance_within(allowed, wrong, name)?, name)));
+    let distance = |name: &str| {
+        let written = distance_within(allowed, wrong, name);
+        written.or_else(|| distance_within(allowed, &wrong.to_ascii_lowercase(), &name.to_ascii_lowercase()))
+    };
+    let distances = names.filter_map(|name| Some((distance(name)?, name)));
     distances.min().map(|(_, name)| name)
 }
 
@@ -44,6 +48,7 @@ mod tests {
     fn a_near_name_is_suggested_and_otherwise_all_are_listed() {
         let names = ["entries", "path"];
         assert_eq!(suggestion_or_all("entires", names), "did you mean entries?");
+        assert_eq!(suggestion_or_all("ENTRIES", names), "did you mean entries?");
         assert_eq!(suggestion_or_all("spool", names), "available: entries, path");
     }
 

@@ -43,6 +43,7 @@ pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
 
 /// What was meant by `h1000x8` or `8xh100`, or else all that a description can name, for messages.
 pub(super) fn suggestion(wrong: &str) -> String {
+    let wrong = &*wrong.to_ascii_lowercase();
     let mut names: Vec<&str> = TABLE.iter().flat_map(|models| &models.names).map(String::as_str).collect();
     names.sort_unstable();
     let is_count = |text: &str| text.parse::<u32>().is_ok_and(|count| count > 0);
@@ -50,7 +51,8 @@ pub(super) fn suggestion(wrong: &str) -> String {
         (Some((count, name)), _) | (_, Some((name, count))) if is_count(count) => (name, format!("x{count}")),
         _ => (wrong, String::new()),
     };
-    match model::nearest(name, names.iter().copied()) {
+    let spoken = spoken_of(name).map(|(name, ..)| name);
+    match spoken.or_else(|| model::nearest(name, names.iter().copied())) {
         Some(meant) => format!("did you mean {meant}{count}?"),
         None => format!("available: an architecture such as sm_90, or one of {}", names.join(", ")),
     }

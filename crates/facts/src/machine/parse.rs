@@ -204,6 +204,8 @@ mod tests {
             ("gpu=h1000", "unknown GPU 'h1000'; did you mean h100?"),
             ("gpu=h1000x8", "unknown GPU 'h1000x8'; did you mean h100x8?"),
             ("gpu=8xh100", "unknown GPU '8xh100'; did you mean h100x8?"),
+            ("gpu=8xH100", "unknown GPU '8xH100'; did you mean h100x8?"),
+            ("gpu=H100 SXM", "unknown GPU 'H100 SXM'; did you mean h100?"),
             ("gpu=tpu", "unknown GPU 'tpu'; available: an architecture such as sm_90, or one of a10, a100"),
             ("gpu=h100x0", "unknown GPU"),
             ("gpu=sm_90a", "unknown GPU"),
