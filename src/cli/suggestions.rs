@@ -18,6 +18,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("arch", "platform"),
     ("certs", "cert-dir"),
     ("creds", "authfile"),
+    ("debug", "verbose"),
     ("disable-cache", "cache"),
     ("environment", "env"),
     ("exit-code", "fail-on"),
@@ -53,6 +54,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("username", "authfile"),
     ("workers", "jobs"),
 ];
+
+/// Options of other tools that name an image, which is an argument here.
+const IMAGE_OPTIONS: [&str; 5] = ["i", "image", "img", "input", "reference"];
 
 /// Commands of other tools, likewise.
 const COMMANDS: &[(&str, &str)] = &[
@@ -106,6 +110,10 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
                 }
                 None => drop(error.remove(ContextKind::SuggestedArg)),
             }
+            if name.is_none() && IMAGE_OPTIONS.contains(&&*word) && command.get_positionals().any(is_of_images) {
+                let line = "an image is named without an option".to_owned();
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
+            }
             // Clap's usage contains its own suggestion.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
         }
@@ -116,7 +124,10 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
                 error.insert(ContextKind::SuggestedSubcommand, names);
             } else {
                 let is_first = words.get(1).is_some_and(|first| **first == **word);
-                let line = format!("to check an image of this name: ncclcheck check {word}");
+                let line = match &**word {
+                    "version" => "to show the version: ncclcheck --version".to_owned(),
+                    _ => format!("to check an image of this name: ncclcheck check {word}"),
+                };
                 error.remove(ContextKind::SuggestedSubcommand);
                 if is_first {
                     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
@@ -126,6 +137,10 @@ pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
         _ => {}
     }
     error
+}
+
+fn is_of_images(argument: &clap::Arg) -> bool {
+    matches!(argument.get_id().as_str(), "image" | "images")
 }
 
 /// The command that the words select.
@@ -183,6 +198,15 @@ mod tests {
     }
 
     #[test]
+    fn an_image_needs_no_option() {
+        for line in ["check -i x", "check --image x", "inspect --input x.tar", "probe --image x"] {
+            let text = message(&format!("ncclcheck {line}"));
+            assert!(text.contains("tip: an image is named without an option"), "{line}: {text}");
+        }
+        assert!(message("ncclcheck version").contains("tip: to show the version: ncclcheck --version"));
+    }
+
+    #[test]
     fn an_image_in_the_place_of_a_command_is_checked() {
         let line = |words: &[&str]| {
             let words = with_command(words.iter().map(OsString::from).collect());
@@ -203,10 +227,30 @@ mod tests {
     fn misspelt_words() {
         assert!(message("ncclcheck check --fromat json x").contains("exists: '--format <FORMAT[=FILE]>'"));
         assert!(message("ncclcheck chekc x").contains("exists: 'check'"));
-        for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "check -i x"] {
+        for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "log -i x"] {
             let text = message(&format!("ncclcheck {line}"));
             assert!(!text.contains("tip:") && text.contains("Usage: ncclcheck"), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn verbose_may_be_repeated() {
+        for line in ["check -vvv x", "inspect -v -v x", "log --verbose -v x.log"] {
+            let words = format!("ncclcheck {line}");
+            assert!(Arguments::try_parse_from(words.split_whitespace()).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_format_has_the_letter_f() {
+        fn formats(command: &Command) -> Vec<(String, Option<char>)> {
+            let own = command.get_arguments().filter(|arg| arg.get_long() == Some("format"));
+            let own = own.map(|arg| (command.get_name().to_owned(), arg.get_short()));
+            own.chain(command.get_subcommands().flat_map(formats)).collect()
+        }
+        let formats = formats(&Arguments::command());
+        assert!(formats.len() > 10, "{formats:?}");
+        assert_eq!(formats.iter().find(|(_, letter)| *letter != Some('f')), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(in crate::cli) enum AuditCommand {
         #[command(flatten)]
         store: StoreArgs,
         /// Output format
-        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        #[arg(short = 'f', long, value_name = "FORMAT", default_value = "human")]
         format: ListFormat,
     },
     /// Merge the results of a run: by layer, by rule, by team

@@ -24,7 +24,7 @@ pub(in crate::cli) enum CacheCommand {
     /// Show the location and size of the cache
     Info {
         /// Output format
-        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        #[arg(short = 'f', long, value_name = "FORMAT", default_value = "human")]
         format: ListFormat,
     },
     /// Remove scans from the cache

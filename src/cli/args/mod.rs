@@ -115,7 +115,7 @@ pub(super) enum Command {
     #[command(after_help = DOCTOR_EXIT)]
     Doctor {
         /// Output format
-        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        #[arg(short = 'f', long, value_name = "FORMAT", default_value = "human")]
         format: ListFormat,
         /// Credentials file, in the format of Docker's config.json
         #[arg(long, value_name = "FILE")]
@@ -155,7 +155,7 @@ pub(super) enum RulesCommand {
     /// List the active rules
     List {
         /// Output format
-        #[arg(long, value_name = "FORMAT", default_value = "human")]
+        #[arg(short = 'f', long, value_name = "FORMAT", default_value = "human")]
         format: ListFormat,
         #[command(flatten)]
         rulebook: RulebookArgs,
