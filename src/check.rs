@@ -19,7 +19,7 @@ use model::{FailOn, ImageConfig, ImageSummary, Owner, shell_word};
 use probe::recording::Recording;
 use report::Report;
 
-pub use hosts::{HostDescription, HostsError, read_hosts};
+pub use hosts::{HOST_FORM, HostDescription, HostsError, read_hosts};
 
 /// A launch that sets and starts nothing.
 static NO_LAUNCH: Launched = Launched { files: Vec::new(), options: Vec::new() };

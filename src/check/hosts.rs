@@ -9,6 +9,10 @@ use facts::machine::Record;
 use model::Limits;
 use model::document::{Document, read_text};
 
+/// What a host is, for those who gave another file.
+pub const HOST_FORM: &str =
+    "`ncclcheck host --format json=FILE` records a host; driver=550.54,gpu=h100x8 describes one";
+
 /// A host, described by the user or recorded by `ncclcheck host`.
 #[derive(Debug)]
 pub struct HostDescription {
@@ -93,11 +97,15 @@ fn one(text: &str) -> Result<Vec<HostDescription>, String> {
                 format!("{}\n  help: {help}", error.why)
             })?;
             let document = Document { name, text: &text };
-            if !Record::is_one(&text) {
-                return listed(document).map(described);
-            }
-            let record = Record::parse(document);
-            record.map(|record| vec![record.into()]).map_err(|why| format!("not a record of `ncclcheck host`: {why}"))
+            let hosts = if Record::is_one(&text) {
+                let record = Record::parse(document);
+                record
+                    .map(|record| vec![record.into()])
+                    .map_err(|why| format!("not a record of `ncclcheck host`: {why}"))
+            } else {
+                listed(document).map(described)
+            };
+            hosts.map_err(|why| if why.contains("\n  help: ") { why } else { format!("{why}\n  help: {HOST_FORM}") })
         }
     }
 }

@@ -65,7 +65,8 @@ impl Kind {
 /// The error for a text that names a URL, a Dockerfile, a launch file, a log, a program, the folder of a project, a standard input
 /// on which a person would have to type the image, or another word of a command line; `None` for all others.
 pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
-    let refused = |what: &str, help: &str| Some(format!("{} {what}\n  help: {help}", conceal(image)));
+    let shown = if image.trim().is_empty() { format!("'{image}'").into() } else { conceal(image) };
+    let refused = |what: &str, help: &str| Some(format!("{shown} {what}\n  help: {help}"));
     if is_stdin(image) && is_terminal {
         return refused(
             "is standard input, which is a terminal here",
@@ -117,6 +118,10 @@ const QUOTES: [char; 4] = ['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}'];
 /// Programs that start containers.
 const STARTERS: [&str; 7] = ["apptainer", "docker", "kubectl", "nerdctl", "podman", "srun", "sudo"];
 
+/// The formats whose name or file may stand where the image belongs, each with the ending of its files.
+const FORMATS: [(&str, &str); 6] =
+    [("csv", "csv"), ("html", "html"), ("json", "json"), ("junit", "xml"), ("markdown", "md"), ("sarif", "sarif")];
+
 /// What a word of a command line is that names neither a path nor an image, and what to write; `None` for all others.
 fn misplaced(word: &str) -> Option<(&'static str, String)> {
     if Path::new(word).exists() || transport_of(word).is_some() || is_stdin(word) {
@@ -127,7 +132,9 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
     let said = |what, help: &str| Some((what, help.to_owned()));
     match word.split_once('=') {
         _ if plain.is_empty() || word == "\\" => {
-            said("is not an image", "nothing may follow the \\ at the end of a line that goes on")
+            let help =
+                "a variable of the shell may be empty, or a space may follow the \\ at the end of a line that goes on";
+            said("is not an image", help)
         }
         _ if word.starts_with(DASHES) => {
             said("begins with a dash and not with a hyphen", &format!("write --{}", shown.trim_start_matches(DASHES)))
@@ -152,6 +159,11 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
         None if word == "IMAGE" || word.starts_with('<') && word.ends_with('>') => {
             said("stands for an image", "write the name of yours, such as pytorch/pytorch:latest")
         }
+        None if FORMATS.iter().any(|(format, _)| *format == word) => {
+            let help =
+                format!("write --format {word}, or --format {word}=FILE; an image of this name is docker://{word}");
+            Some(("is a format and not an image", help))
+        }
         None if ["true", "false"].contains(&word) => {
             said("is a value and not an image", &format!("write it with =, as in --tls-verify={word}"))
         }
@@ -159,8 +171,19 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
             "is a format and not an image",
             &format!("write --format {word}; docker://{word} and docker-daemon:{word} name images"),
         ),
-        None => None,
+        None => format_of_file(word).map(|format| {
+            let help = format!("write --format {format}={shown} for a report in this file");
+            ("is not an image, and there is no file of this name", help)
+        }),
     }
+}
+
+/// The format of a report in a file of this name; `None` for the name of an image, also for one in a registry.
+fn format_of_file(word: &str) -> Option<&'static str> {
+    let (_, ending) = word.rsplit_once('.')?;
+    let in_registry = word.split_once('/').is_some_and(|(host, _)| host.contains(['.', ':']) && !host.starts_with('.'));
+    let known = FORMATS.iter().find(|(_, of_file)| *of_file == ending);
+    known.filter(|_| !in_registry).map(|(format, _)| *format)
 }
 
 /// Returns true if the image is an archive on standard input.
@@ -237,7 +260,17 @@ mod tests {
             refusal("https://hub.example/r/torch", false).unwrap().contains("is a URL and not the name of an image")
         );
         for (word, expected) in [
-            (" ", "  is not an image\n  help: nothing may follow the \\ at the end"),
+            (" ", "' ' is not an image\n  help: a variable of the shell may be empty, or a space may follow the \\"),
+            ("", "'' is not an image\n  help: a variable of the shell may be empty"),
+            ("json", "json is a format and not an image\n  help: write --format json, or --format json=FILE"),
+            (
+                "out.json",
+                "out.json is not an image, and there is no file of this name\n  help: write --format json=out.json",
+            ),
+            (
+                "out/report.html",
+                "out/report.html is not an image, and there is no file of this name\n  help: write --format html",
+            ),
             ("\u{2013}format", "\u{2013}format begins with a dash and not with a hyphen\n  help: write --format"),
             ("\u{201c}a.tar\u{201d}", "\u{201c}a.tar\u{201d} has quotes or spaces around a name\n  help: write a.tar"),
             ("torch:1\n", "torch:1\n has quotes or spaces around a name\n  help: write torch:1"),
@@ -254,7 +287,15 @@ mod tests {
             let said = refusal(word, false).unwrap();
             assert!(said.starts_with(expected), "{said}");
         }
-        for name in ["torch:1", "docker", "registry.example:5000/a/b@sha256:00", "docker://a", "oci:a=b"] {
+        for name in [
+            "torch:1",
+            "reg.example/a.json",
+            "table",
+            "docker",
+            "registry.example:5000/a/b@sha256:00",
+            "docker://a",
+            "oci:a=b",
+        ] {
             assert_eq!(refusal(name, false), None, "{name}");
         }
         assert!(refusal("-", true).unwrap().contains("a terminal"));

@@ -3,9 +3,12 @@
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
+use ::report::REPORT_FORM;
+use judge::policy::POLICY_FORM;
 use model::{bytes_within, conceal, open_named};
 
 use super::CliError;
+use crate::check::HOST_FORM;
 
 /// Number of bytes that say what a file is: those of a tar archive are in the header of its first member, from byte 257 on.
 const FIRST: u64 = 512;
@@ -47,19 +50,14 @@ struct FileOption {
     help: &'static str,
 }
 
-const OPTIONS: [FileOption; 10] = [
+const OPTIONS: [FileOption; 11] = [
     FileOption {
         name: "--baseline",
         takes: "a report or an image",
         kinds: &[REPORT, FOLDER, TAR, GZIP, ZSTD],
-        help: "ncclcheck check --format json=FILE IMAGE writes a report",
+        help: REPORT_FORM,
     },
-    FileOption {
-        name: "--config",
-        takes: "a policy",
-        kinds: &[],
-        help: "a policy has lines such as `fail-on: warning`; `ncclcheck rules schema policy` prints its schema",
-    },
+    FileOption { name: "--config", takes: "a policy", kinds: &[], help: POLICY_FORM },
     FileOption {
         name: "--dockerfile",
         takes: "a Dockerfile",
@@ -78,12 +76,7 @@ const OPTIONS: [FileOption; 10] = [
         kinds: &[RECORDING],
         help: "create one with ncclcheck probe --record FILE",
     },
-    FileOption {
-        name: "--host",
-        takes: "a host",
-        kinds: &[HOST],
-        help: "`ncclcheck host --format json=FILE` records a host; driver=550.54,gpu=h100x8 describes one",
-    },
+    FileOption { name: "--host", takes: "a host", kinds: &[HOST], help: HOST_FORM },
     FileOption {
         name: "--launch",
         takes: "a launch file",
@@ -108,6 +101,7 @@ const OPTIONS: [FileOption; 10] = [
         kinds: &[GZIP],
         help: "a release has its rules in ncclcheck-rules-VERSION.tar.gz; tar -czf rules.tar.gz rules packs a folder",
     },
+    FileOption { name: "report", takes: "a report", kinds: &[REPORT, EMPTY], help: REPORT_FORM },
 ];
 
 /// Returns an error if there is no file at a path, or one of a kind that the option does not take. Where its beginning does not say

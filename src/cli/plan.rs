@@ -305,7 +305,9 @@ pub(super) fn requests(
 fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result<Vec<String>, CliError> {
     images.extend(read_lists(lists, limits)?);
     if images.is_empty() {
-        return Err(CliError::Usage("--list: no line names an image".to_owned()));
+        let files: Vec<_> = lists.iter().map(|path| path.to_string_lossy()).collect();
+        let help = "a list has the name of an image on each line; lines that begin with # are comments";
+        return Err(CliError::Usage(format!("--list {}: no line names an image\n  help: {help}", files.join(", "))));
     }
     if images.iter().any(|image| is_stdin(image)) && lists.iter().any(|path| path.as_os_str() == "-") {
         return Err(CliError::Usage("--list -: standard input cannot also be an image".to_owned()));

@@ -10,6 +10,7 @@ use judge::policy::Baseline;
 use model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
 
 use super::args::OutputArgs;
+use super::file_kind::refuse_other_kind;
 use super::output::Outputs;
 use super::plan::{named, outputs, style};
 use super::sandbox::CommandNeeds;
@@ -28,6 +29,7 @@ pub(super) fn report(
     let mut needs = CommandNeeds::new(environment)?;
     needs.files(files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
     needs.enter(environment);
+    files.iter().try_for_each(|file| refuse_other_kind("report", file))?;
     let inputs = files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
     let mut outputs = Outputs::open(&targets)?;
     let rules = rules(&inputs)?;

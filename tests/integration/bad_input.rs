@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::media::skopeo_folder;
-use crate::support::{layout, run, stderr, world};
+use crate::support::{layout, run, run_in, stderr, world};
 
 /// Runs `check` and expects a failure whose message contains all of `texts`.
 fn refused(arguments: &[&str], input: Option<&[u8]>, texts: &[&str]) {
@@ -36,6 +37,7 @@ fn files_of_another_kind_are_named() {
         ("empty", b""),
         ("a.html", b"<!DOCTYPE html>\n<title>Log in</title>\n"),
         ("a.json", b"{\"name\": 1}\n"),
+        ("list.json", b"[1, 2]\n"),
     ] {
         fs::write(at(name), bytes).unwrap();
     }
@@ -55,6 +57,7 @@ fn files_of_another_kind_are_named() {
         ("recording", "a recording of `ncclcheck probe`"),
         ("image.tar", "a tar archive"),
         ("a.json", ""),
+        ("list.json", ""),
     ];
     let check: &[&str] = &["check", &good];
     let probe: &[&str] = &["probe", "--from", &recording];
@@ -73,9 +76,45 @@ fn files_of_another_kind_are_named() {
             assert_eq!(output.status.code(), Some(2), "{option} {name}: {said}");
             let begin = if kind.is_empty() { String::new() } else { format!("error: {option} {path}: {kind}, not ") };
             assert!(said.starts_with(&begin) && said.contains(&path), "{option} {name}: {said}");
-            assert!(kind.is_empty() || said.contains("\n  help: "), "{option} {name}: {said}");
+            // A text of no known kind is refused by the reader of the option, which says what the option takes.
+            let is_explained = !kind.is_empty() || matches!(option, "--baseline" | "--config" | "--host");
+            assert!(!is_explained || said.contains("\n  help: "), "{option} {name}: {said}");
         }
     }
+    for (name, kind) in
+        [("image.tar", "a tar archive, not a report"), ("recording", "not a report"), ("a.json", "line 1: not a")]
+    {
+        let output = run(&["report", &at(name)], None);
+        let said = stderr(&output);
+        assert!(said.contains(kind) && said.contains("\n  help: ncclcheck check --format json=FILE IMAGE"), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+    }
+}
+
+#[test]
+fn texts_of_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = world("good").display().to_string();
+    let at = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let list = at("list.txt", format!("\u{feff}{good}\r\n{}\r\n", world("debug-on").display()).as_bytes());
+    let output = run(&["check", "--format", "csv", "--list", &list], None);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
+    at("Dockerfile", "\u{feff}FROM x\r\nENV NCCL_DEBUG=INFO\r\n".as_bytes());
+    let image = world("debug-on").display().to_string();
+    let check = |format| run_in(folder.path(), &["check", "--format", format, "--dockerfile", "Dockerfile", &image]);
+    let shown = String::from_utf8(check("human").stdout).unwrap();
+    assert!(shown.contains(" Dockerfile:2\n"), "{shown}");
+    let document: serde_json::Value = serde_json::from_slice(&check("json").stdout).unwrap();
+    let found = document["judgements"].as_array().unwrap().iter().filter(|one| !one["dockerfile"].is_null());
+    let found: Vec<_> = found.map(|one| (one["rule"].as_str().unwrap(), one["dockerfile"].as_str().unwrap())).collect();
+    assert_eq!(found, [("env/debug-on", "Dockerfile:2")]);
+    let utf16: Vec<u8> = std::iter::once(0xfeff).chain("a:1\r\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    refused(&["--list", &at("utf16.txt", &utf16)], None, &["utf16.txt: UTF-16 and not UTF-8: save it as UTF-8"]);
 }
 
 #[test]
@@ -100,6 +139,10 @@ fn paths_and_names() {
          docker-daemon:nosuch.tar or docker://nosuch.tar\n"
     );
     refused(&["oci-archive:nosuch.tar"], None, &[": no such file: nosuch.tar\n"]);
+    let sources = folder.path().join("sources.tar").display().to_string();
+    let arguments = ["-cf", &sources, "-C", &folder.path().display().to_string(), "torch.tar"];
+    assert!(Command::new("tar").args(arguments).status().unwrap().success());
+    refused(&[&sources], None, &["it has neither manifest.json nor index.json\n  help: docker save", "root:FOLDER"]);
     refused(&[&at("empty", b"")], None, &["is empty\n  help: docker save -o FILE NAME"]);
     let not_archive =
         "is not an image archive (not tar, gzip, zstd, xz or bzip2)\n  help: docker save -o FILE NAME writes";
@@ -107,8 +150,13 @@ fn paths_and_names() {
     fs::create_dir(folder.path().join("pictures")).unwrap();
     let pictures = folder.path().join("pictures").display().to_string();
     refused(&[&pictures], None, &["contains neither an image layout", "\n  help: name the image, such as "]);
-    for name in ["Team/Torch:1", "team/torch 1"] {
-        refused(&[name], None, &[&format!("'{name}' is not an image name: "), "in lower case and without spaces"]);
+    for (name, help) in [
+        ("team/torch 1", "in lower case and without spaces"),
+        ("Team/Torch:V1", "write it in lower case: team/torch:V1"),
+        ("team/torch@sha256:e984d49eb3d3", "write a whole digest behind @"),
+        ("team/torch@latest", "write a whole digest behind @"),
+    ] {
+        refused(&[name], None, &[&format!("'{name}' is not an image name: "), help]);
     }
     for (name, command) in [("x.tar", "check"), ("job.log", "log")] {
         let path = at(name, b"");
@@ -239,6 +287,9 @@ fn engines_and_registries_that_do_not_answer() {
         None,
         &["no image '127.0.0.1:1/x' was found", "engine: ", "registry docker://127.0.0.1:1/x"],
     );
+    let id = "ab12cd34ef56";
+    let help = "path: no such file or folder\n    help: the name looks like the ID of an image";
+    refused(&[id], None, &[&format!("no image '{id}' was found"), help]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn images_of_a_list_are_checked() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(message), "{}", stderr(&output));
     };
-    refused(&["--list", "-"], "# nothing\n", "--list: no line names an image");
+    refused(&["--list", "-"], "# nothing\n", "--list -: no line names an image\n  help: ");
     refused(&["--list", "-", "-"], &lines, "--list -: standard input cannot also be an image");
     refused(&["--list", "/nonexistent/list"], "", "/nonexistent/list");
 }

@@ -100,8 +100,18 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     }
     // The likeliest cause first: a registry that answered, an engine that answered, a place that did not answer.
     places.sort_by_key(|(place, error)| (error.kind() == SourceErrorKind::Unreachable, place == "engine"));
-    places.push(("path".to_owned(), SourceError::not_found("no such file or folder")));
+    let hint = is_image_id(text).then(|| {
+        "the name looks like the ID of an image, which only the engine that holds the image knows; write the image's name \
+         for a registry"
+            .to_owned()
+    });
+    places.push(("path".to_owned(), SourceError::not_found("no such file or folder").with_hint(hint)));
     Err(ImageError::Nowhere { name: text.to_owned(), places })
+}
+
+/// Returns true for the digits that `docker images` lists, and for all 64.
+fn is_image_id(text: &str) -> bool {
+    matches!(text.len(), 12 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Detects the medium of an existing path by its content.
@@ -121,4 +131,23 @@ fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<
     let what = format!("the folder {} contains neither {}", path.display(), known.join(" nor "));
     let hint = "name the image, such as registry.example/train:7, or the file or the folder that holds it".to_owned();
     Err(SourceError::invalid(what).with_hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_images_are_recognized() {
+        for (text, is_id) in [
+            ("ab12cd34ef56", true),
+            (&"0a".repeat(32), true),
+            ("ab12cd34ef5", false),
+            ("ab12cd34ef5g", false),
+            ("AB12CD34EF56", false),
+            ("ab12/d34ef56", false),
+        ] {
+            assert_eq!(is_image_id(text), is_id, "{text}");
+        }
+    }
 }

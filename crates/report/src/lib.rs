@@ -54,7 +54,7 @@ pub use difference::write_difference;
 pub use explain::Explanation;
 pub use html::write_tables;
 pub use human::Style;
-pub use json::stored::{Stored, StoredError, StoredReport, StoredRules};
+pub use json::stored::{REPORT_FORM, Stored, StoredError, StoredReport, StoredRules};
 pub use json::{SCHEMA, VERDICT_SCHEMA};
 pub use location::relative;
 pub use network::{

@@ -121,9 +121,9 @@ pub(super) fn plans(
     limits: &Limits,
 ) -> Result<Vec<ImagePlan>, ImageError> {
     let place = files.place();
-    let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
-        ImageError::invalid(format!("{place} is not an image archive: it has neither manifest.json nor index.json"))
-    })?;
+    let document = files
+        .document(&ImagePath::from("manifest.json"), limits)?
+        .ok_or_else(|| super::not_an_image_archive(&place))?;
     let items: Vec<Item> = parse_document(&document)
         .map_err(|error| ImageError::invalid(format!("manifest.json of {place} is malformed: {error}")))?;
     let chosen = choose(&items, selector, &place)?;

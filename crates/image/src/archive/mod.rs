@@ -44,6 +44,14 @@ pub(super) enum ArchiveForm {
 const SAVE: &str =
     "docker save -o FILE NAME writes an archive; NAME alone reads the image from the engine or the registry";
 
+/// The error for a tar archive of other files.
+fn not_an_image_archive(place: &str) -> SourceError {
+    SourceError::invalid(format!("{place} is not an image archive: it has neither manifest.json nor index.json"))
+        .with_hint(format!(
+            "{SAVE}; a root file system, as docker export writes it, is read from a folder: root:FOLDER"
+        ))
+}
+
 /// The message for a tar that cannot be read. `start` is the offset in the archive, in bytes, at which the reader began.
 fn tar_message<E: Display>(name: &str, start: u64, error: &TarError<E>) -> String {
     match &error.what {

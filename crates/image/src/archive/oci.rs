@@ -10,8 +10,8 @@ use crate::needs::PlaceNeeds;
 use crate::source::SourceError;
 use crate::target::{Selector, Target};
 
-use super::ArchiveForm;
 use super::indexed::IndexedArchive;
+use super::{ArchiveForm, not_an_image_archive};
 
 pub(crate) static TRANSPORT: Transport = Transport {
     prefix: "oci-archive:",
@@ -31,11 +31,7 @@ pub(super) fn open_indexed(
     selector: Option<Selector>,
     request: &Request,
 ) -> Result<ByDigest<ImageLayout<IndexedArchive>>, SourceError> {
-    let source = ImageLayout::open(files, &request.limits).map_err(|_layout| {
-        SourceError::invalid(format!(
-            "{} is not an image archive: it has neither manifest.json nor index.json",
-            path.display()
-        ))
-    })?;
+    let source = ImageLayout::open(files, &request.limits)
+        .map_err(|_layout| not_an_image_archive(&path.display().to_string()))?;
     Ok(ByDigest { name: format!("{}{}", TRANSPORT.prefix, path.display()), selector, source })
 }

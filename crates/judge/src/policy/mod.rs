@@ -23,6 +23,10 @@ pub use waiver::{Subject, Today};
 use file::{PolicyFile, Requirement, RuleLevel};
 use waiver::Waiver;
 
+/// What a policy is, for those who gave another file.
+pub const POLICY_FORM: &str =
+    "a policy has lines such as `fail-on: warning`; `ncclcheck rules schema policy` prints its schema";
+
 /// A policy.
 #[derive(Debug, Default)]
 pub struct Policy {
@@ -184,7 +188,7 @@ impl PolicyLayer {
         if document.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Err(document.mistake_of("", "this file is empty"));
         }
-        let mut file: PolicyFile = document.parse()?;
+        let mut file: PolicyFile = document.parse().map_err(|error| error.or_help(POLICY_FORM))?;
         let waivers = std::mem::take(&mut file.waivers).into_iter().map(|entry| Waiver::read(entry, document));
         let waivers = waivers.collect::<Result<_, _>>()?;
         Ok(Self { name: document.name.to_owned(), text: document.text.to_owned(), file, waivers })

@@ -180,6 +180,12 @@ impl DocumentError {
         self
     }
 
+    /// Sets a help of the whole form, where there is no suggestion.
+    #[must_use]
+    pub fn or_help(self, form: &str) -> Self {
+        Self { help: self.help.or_else(|| Some(form.to_owned())), ..self }
+    }
+
     /// Sets the suggestion.
     #[must_use]
     pub fn help(self, help: Option<String>) -> Self {

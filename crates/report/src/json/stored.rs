@@ -15,11 +15,17 @@ use judge::rules::{Judgement, Rule};
 use model::document::DocumentError;
 use model::{FailOn, ImageSummary, Owner, Severity, without_content};
 
+/// How to get a report, for those who gave another file.
+pub const REPORT_FORM: &str = "ncclcheck check --format json=FILE IMAGE writes a report";
+
 /// Reason why a line is not a report that can be presented.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// The line is not JSON of this form.
-    #[error("not a report of `ncclcheck check --format json`: {}", without_content(&.0.to_string()))]
+    #[error(
+        "not a report of `ncclcheck check --format json`: {}\n  help: {REPORT_FORM}",
+        without_content(&.0.to_string())
+    )]
     Form(#[from] serde_json::Error),
     /// The report has another form.
     #[error(

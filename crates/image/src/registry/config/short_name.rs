@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use oci_spec::distribution::Reference as Name;
 
 use crate::source::SourceError;
-use model::printable;
+use model::{Digest, printable};
 
 /// The settings for short names.
 #[derive(Debug, Default)]
@@ -115,6 +115,9 @@ fn split(text: &str) -> (&str, &str) {
 const NAME_FORM: &str =
     "write it as for docker pull: [HOST/]NAME[:TAG], in lower case and without spaces; a path begins with ./ or /";
 
+/// What follows an `@`, for those who wrote another text there.
+const DIGEST_FORM: &str = "write a whole digest behind @: sha256: and 64 hexadecimal digits; a tag follows a colon";
+
 /// Parses a full name, which the line at `place` gives, or the user.
 pub(in crate::registry) fn parsed(text: &str, place: Option<&str>) -> Result<Name, SourceError> {
     text.parse().map_err(|error| {
@@ -122,9 +125,20 @@ pub(in crate::registry) fn parsed(text: &str, place: Option<&str>) -> Result<Nam
         let why = format!("'{text}' is not an image name: {error}");
         match place {
             Some(place) => SourceError::invalid(format!("{place}: {why}")),
-            None => SourceError::invalid(why).with_hint(NAME_FORM.to_owned()),
+            None => SourceError::invalid(why).with_hint(name_help(&text)),
         }
     })
+}
+
+/// What to write in the place of a text that is not a name.
+fn name_help(text: &str) -> String {
+    let (repository, rest) = split(text);
+    let lower = repository.to_ascii_lowercase() + rest;
+    match text.split_once('@') {
+        Some((_, digest)) if digest.parse::<Digest>().is_err() => DIGEST_FORM.to_owned(),
+        _ if lower.parse::<Name>().is_ok() => format!("write it in lower case: {lower}"),
+        _ => NAME_FORM.to_owned(),
+    }
 }
 
 fn ambiguous(text: &str, search: &SearchRegistries) -> SourceError {
