@@ -75,3 +75,11 @@ fn an_invalid_host_is_a_usage_error() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("unknown GPU 'h1000'; did you mean h100?"), "{}", stderr(&output));
 }
+
+#[test]
+fn one_consequence_is_counted_in_the_singular() {
+    let image = world("no-verbs").display().to_string();
+    let output = run(&["check", "--host", "driver=580.65.06,gpu=h100x8,rdma=mlx5", &image], None);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("FAILED: 1 error, 0 warnings, 1 consequence, 0 unknown"), "{text}");
+}

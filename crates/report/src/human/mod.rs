@@ -177,7 +177,8 @@ fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -
     if verdict != Verdict::Pass || counts.problems().is_empty() {
         parts.extend([counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")]);
         // Few images have one of these.
-        let few = [(infos, "info"), (waived, "waived"), (consequences, "consequences")];
+        let consequence = if consequences == 1 { "consequence" } else { "consequences" };
+        let few = [(infos, "info"), (waived, "waived"), (consequences, consequence)];
         parts.extend(few.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
         parts.push(format!("{unknown} unknown"));
     }
