@@ -73,7 +73,9 @@ pub(super) fn refusal(image: &str, is_terminal: bool) -> Option<String> {
             "pipe an archive into it: docker save NAME | ncclcheck check -",
         );
     }
-    if ["http://", "https://"].iter().any(|scheme| image.starts_with(scheme)) {
+    let is_url =
+        image.split_once("://").is_some_and(|(scheme, _)| scheme != "file" && !scheme.contains(['/', '.', '=']));
+    if is_url && transport_of(image).is_none() && !Path::new(image).exists() {
         return refused(
             "is a URL and not the name of an image",
             "write the name that docker pull takes, such as pytorch/pytorch:latest, or download an archive and name its file",
@@ -140,6 +142,13 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
             said("begins with a dash and not with a hyphen", &format!("write --{}", shown.trim_start_matches(DASHES)))
         }
         _ if plain != shown => said("has quotes or spaces around a name", &format!("write {plain}")),
+        _ if word.starts_with('@') => {
+            said("is not an image", &format!("write --list {} for a list of images", shown.trim_start_matches('@')))
+        }
+        None if word.contains(',') => {
+            let names: Vec<_> = shown.split(',').collect();
+            said("is not one image", &format!("write spaces between images: {}", names.join(" ")))
+        }
         _ if word.starts_with("file://") => {
             said("is a URL and not a path", &format!("write {}", shown.trim_start_matches("file://")))
         }
@@ -164,8 +173,9 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
                 format!("write --format {word}, or --format {word}=FILE; an image of this name is docker://{word}");
             Some(("is a format and not an image", help))
         }
-        None if ["true", "false"].contains(&word) => {
-            said("is a value and not an image", &format!("write it with =, as in --tls-verify={word}"))
+        None if word == "latest" => said("is a tag and not an image", "write it behind a colon: NAME:latest"),
+        None if ["true", "false", "yes", "no"].contains(&word) => {
+            said("is a value and not an image", "write it with =, as in --tls-verify=false")
         }
         None if Format::ALL.iter().any(|format| format.name() == word) => said(
             "is a format and not an image",
@@ -208,9 +218,17 @@ fn folder(path: &Path) -> Option<String> {
     files.retain(|file| file.is_file());
     files.sort();
     let commands = [Kind::Archive, Kind::Dockerfile, Kind::Launch].into_iter().flat_map(|wanted| {
-        let of_kind = files.iter().filter(move |file| Kind::of(file) == Some(wanted)).take(MOST_READ);
-        let named = of_kind.filter(move |file| wanted != Kind::Launch || starts_something(file)).take(MOST_NAMES);
-        named.filter_map(move |file| wanted.command(file.strip_prefix(".").unwrap_or(file)))
+        let of_kind: Vec<_> = files.iter().filter(|file| Kind::of(file) == Some(wanted)).collect();
+        let is_bounded = of_kind.len() > MOST_READ;
+        let read = of_kind.into_iter().take(MOST_READ);
+        let named = read.filter(|file| wanted != Kind::Launch || starts_something(file));
+        let commands = named.filter_map(|file| wanted.command(file.strip_prefix(".").unwrap_or(file)));
+        let mut commands: Vec<_> = commands.collect();
+        let more = commands.len().saturating_sub(MOST_NAMES);
+        commands.truncate(MOST_NAMES);
+        let more =
+            (more > 0).then(|| format!("and {}{more} more of this kind", if is_bounded { "at least " } else { "" }));
+        commands.into_iter().chain(more)
     });
     let commands: Vec<_> = commands.map(|command| format!("\n    {command}")).collect();
     let what = format!("the folder {} is not an image", conceal(&path.to_string_lossy()));
@@ -254,6 +272,13 @@ mod tests {
             "\n    ncclcheck check x.tar\n    docker build -t NAME -f Dockerfile.gpu FOLDER && ncclcheck check --dockerfile \
              Dockerfile.gpu NAME\n    ncclcheck check --launch job.yaml"
         );
+        for number in 0..60 {
+            fs::write(path(&format!("y{number:02}.tar")), "").unwrap();
+        }
+        let listed = || shown(".").unwrap().replace("./", "");
+        assert!(listed().contains("check y01.tar\n    and at least 47 more of this kind\n    docker build"));
+        (5..60).for_each(|number| fs::remove_file(path(&format!("y{number:02}.tar"))).unwrap());
+        assert!(listed().contains("check y01.tar\n    and 3 more of this kind\n    docker build"));
         fs::write(path("index.json"), "").unwrap();
         assert_eq!(shown("."), None);
         assert!(
@@ -283,6 +308,14 @@ mod tests {
             ("<image>", "<image> stands for an image\n  help: write the name of yours"),
             ("json", "json is a format and not an image\n  help: write --format json"),
             ("false", "false is a value and not an image\n  help: write it with =, as in --tls-verify=false"),
+            ("no", "no is a value and not an image\n  help: write it with =, as in --tls-verify=false"),
+            ("latest", "latest is a tag and not an image\n  help: write it behind a colon"),
+            ("a:1,b:2", "a:1,b:2 is not one image\n  help: write spaces between images: a:1 b:2"),
+            ("@list.txt", "@list.txt is not an image\n  help: write --list list.txt"),
+            (
+                "s3://bucket/a.tar",
+                "s3://bucket/a.tar is a URL and not the name of an image\n  help: write the name that docker pull",
+            ),
         ] {
             let said = refusal(word, false).unwrap();
             assert!(said.starts_with(expected), "{said}");

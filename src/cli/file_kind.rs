@@ -40,6 +40,10 @@ const BEGINNINGS: [(&[u8], &str); 11] = [
 /// Options whose value may be another thing than a path, which their readers explain.
 const ALSO_WORDS: [&str; 2] = ["--baseline", "--host"];
 
+/// What a list is, for those who gave another file.
+pub(super) const LIST_FORM: &str =
+    "a list has the name of one image on each line and nothing else; lines that begin with # are comments";
+
 /// An option whose value is the path of a file.
 struct FileOption {
     name: &'static str,
@@ -83,12 +87,7 @@ const OPTIONS: [FileOption; 11] = [
         kinds: &[FOLDER, EMPTY],
         help: "name the script or the manifest that starts the job; - is standard input",
     },
-    FileOption {
-        name: "--list",
-        takes: "a list of images",
-        kinds: &[EMPTY],
-        help: "a list has the name of an image on each line",
-    },
+    FileOption { name: "--list", takes: "a list of images", kinds: &[EMPTY], help: LIST_FORM },
     FileOption {
         name: "--reference",
         takes: "a recording of a probe",

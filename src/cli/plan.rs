@@ -30,7 +30,7 @@ use super::args::verdict::IncompleteArg;
 use super::args::{
     AccessArgs, CheckArgs, CheckCommand, ImageArgs, ImageProcessArgs, InspectArgs, JobsArg, ReadingArgs, StyleArgs,
 };
-use super::file_kind::refuse_other_kind;
+use super::file_kind::{LIST_FORM, refuse_other_kind};
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
@@ -306,8 +306,10 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
     images.extend(read_lists(lists, limits)?);
     if images.is_empty() {
         let files: Vec<_> = lists.iter().map(|path| path.to_string_lossy()).collect();
-        let help = "a list has the name of an image on each line; lines that begin with # are comments";
-        return Err(CliError::Usage(format!("--list {}: no line names an image\n  help: {help}", files.join(", "))));
+        return Err(CliError::Usage(format!(
+            "--list {}: no line names an image\n  help: {LIST_FORM}",
+            files.join(", ")
+        )));
     }
     if images.iter().any(|image| is_stdin(image)) && lists.iter().any(|path| path.as_os_str() == "-") {
         return Err(CliError::Usage("--list -: standard input cannot also be an image".to_owned()));
@@ -342,7 +344,7 @@ fn names(path: &Path, list: &str) -> Result<Vec<String>, CliError> {
             return Ok(line.to_owned());
         }
         let file = if path.as_os_str() == "-" { Path::new("standard input") } else { path };
-        let what = "expected the name of an image or an existing file";
+        let what = format!("expected the name of an image or an existing file\n  help: {LIST_FORM}");
         Err(CliError::Usage(format!("{}:{number}: {what}", file.display())))
     };
     lines.map(name).collect()
@@ -461,6 +463,9 @@ pub(super) fn outputs<F: Copy>(
     for text in formats {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let Some((_, form)) = forms.iter().copied().find(|(form, _)| *form == name) else {
+            if name.split(',').all(|part| names.contains(&part)) {
+                return Err(CliError::Usage(format!("--format {text}: give each format its own --format")));
+            }
             let help = suggestion(name, names.iter().copied());
             let help = help.unwrap_or_else(|| format!("available formats: {}", names.join(", ")));
             return Err(CliError::Usage(format!("--format {text}: {help}")));
@@ -556,6 +561,7 @@ mod tests {
             (&["markdwon"], "--format markdwon: did you mean markdown?"),
             (&["json="], "expected a file name after '='"),
             (&["json=a,html=b"], "--format json=a,html=b: give each format its own --format"),
+            (&["json,html"], "--format json,html: give each format its own --format"),
             (&["json", "human"], "another format has the same target"),
         ] {
             let error = targets(formats).unwrap_err();

@@ -173,6 +173,7 @@ fn paths_and_names() {
     );
     let layout = layout("good");
     refused(&[&format!("oci:{}:other", layout.path().display())], None, &["no image ':other' in the index"]);
+    refused(&[&format!("oci:{}", world("good").display())], None, &["is a file, not a folder: write oci-archive:"]);
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is not a folder"]);
     refused(&["--format", "pdf", "x"], None, &["available formats: human, table, json"]);

@@ -50,6 +50,11 @@ fn images_of_a_list_are_checked() {
         assert!(stderr(&output).contains(message), "{}", stderr(&output));
     };
     refused(&["--list", "-"], "# nothing\n", "--list -: no line names an image\n  help: ");
+    refused(
+        &["--list", "-"],
+        "image,team\n",
+        "standard input:1: expected the name of an image or an existing file\n  help: a list ",
+    );
     refused(&["--list", "-", "-"], &lines, "--list -: standard input cannot also be an image");
     refused(&["--list", "/nonexistent/list"], "", "/nonexistent/list");
 }

@@ -29,6 +29,10 @@ pub(super) static TRANSPORT: Transport = Transport {
 
 /// Opens a layout in a folder.
 fn open(path: &Path, selector: Option<&Selector>, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
+    if path.is_file() {
+        let what = format!("{0} is a file, not a folder: write oci-archive:{0} for an archive", path.display());
+        return Err(SourceError::invalid(what));
+    }
     let mut source = ImageLayout::open(Folder::new(path), &request.limits)?;
     let mut selector = selector.cloned();
     // A manifest that its digest names is opened without the index, which may list all images of a mirror.

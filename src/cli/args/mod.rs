@@ -504,7 +504,16 @@ pub(super) struct ReadingArgs {
 
 /// Parses `--platform`.
 fn platform(text: &str) -> Result<PlatformChoice, String> {
-    if text == "all" { Ok(PlatformChoice::All) } else { text.parse().map(PlatformChoice::One) }
+    // Engines take these names of other systems, in any case, for those of the image specification.
+    let known = |part: &str| match &*part.to_ascii_lowercase() {
+        "x86_64" | "x86-64" => "amd64".to_owned(),
+        "aarch64" => "arm64".to_owned(),
+        other => other.to_owned(),
+    };
+    match text.split('/').map(known).collect::<Vec<_>>().join("/") {
+        text if text == "all" => Ok(PlatformChoice::All),
+        text => text.parse().map(PlatformChoice::One),
+    }
 }
 
 /// How to reach images, and what reading them may take.
