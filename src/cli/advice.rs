@@ -120,9 +120,9 @@ const QUOTES: [char; 4] = ['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}'];
 /// Programs that start containers.
 const STARTERS: [&str; 7] = ["apptainer", "docker", "kubectl", "nerdctl", "podman", "srun", "sudo"];
 
-/// The formats whose name or file may stand where the image belongs, each with the ending of its files.
-const FORMATS: [(&str, &str); 6] =
-    [("csv", "csv"), ("html", "html"), ("json", "json"), ("junit", "xml"), ("markdown", "md"), ("sarif", "sarif")];
+/// The endings of the files of reports, which may stand where the image belongs, with their formats.
+const REPORTS: [(&str, &str); 6] =
+    [("csv", "csv"), ("html", "html"), ("json", "json"), ("xml", "junit"), ("md", "markdown"), ("sarif", "sarif")];
 
 /// What a word of a command line is that names neither a path nor an image, and what to write; `None` for all others.
 fn misplaced(word: &str) -> Option<(&'static str, String)> {
@@ -168,11 +168,6 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
         None if word == "IMAGE" || word.starts_with('<') && word.ends_with('>') => {
             said("stands for an image", "write the name of yours, such as pytorch/pytorch:latest")
         }
-        None if FORMATS.iter().any(|(format, _)| *format == word) => {
-            let help =
-                format!("write --format {word}, or --format {word}=FILE; an image of this name is docker://{word}");
-            Some(("is a format and not an image", help))
-        }
         None if word == "latest" => said("is a tag and not an image", "write it behind a colon: NAME:latest"),
         None if ["true", "false", "yes", "no"].contains(&word) => {
             said("is a value and not an image", "write it with =, as in --tls-verify=false")
@@ -192,8 +187,8 @@ fn misplaced(word: &str) -> Option<(&'static str, String)> {
 fn format_of_file(word: &str) -> Option<&'static str> {
     let (_, ending) = word.rsplit_once('.')?;
     let in_registry = word.split_once('/').is_some_and(|(host, _)| host.contains(['.', ':']) && !host.starts_with('.'));
-    let known = FORMATS.iter().find(|(_, of_file)| *of_file == ending);
-    known.filter(|_| !in_registry).map(|(format, _)| *format)
+    let known = REPORTS.iter().find(|(of_file, _)| *of_file == ending);
+    known.filter(|_| !in_registry).map(|(_, format)| *format)
 }
 
 /// Returns true if the image is an archive on standard input.
@@ -287,7 +282,6 @@ mod tests {
         for (word, expected) in [
             (" ", "' ' is not an image\n  help: a variable of the shell may be empty, or a space may follow the \\"),
             ("", "'' is not an image\n  help: a variable of the shell may be empty"),
-            ("json", "json is a format and not an image\n  help: write --format json, or --format json=FILE"),
             (
                 "out.json",
                 "out.json is not an image, and there is no file of this name\n  help: write --format json=out.json",
@@ -320,15 +314,9 @@ mod tests {
             let said = refusal(word, false).unwrap();
             assert!(said.starts_with(expected), "{said}");
         }
-        for name in [
-            "torch:1",
-            "reg.example/a.json",
-            "table",
-            "docker",
-            "registry.example:5000/a/b@sha256:00",
-            "docker://a",
-            "oci:a=b",
-        ] {
+        for name in
+            ["torch:1", "reg.example/a.json", "docker", "registry.example:5000/a/b@sha256:00", "docker://a", "oci:a=b"]
+        {
             assert_eq!(refusal(name, false), None, "{name}");
         }
         assert!(refusal("-", true).unwrap().contains("a terminal"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::ImagePlan;
+use crate::reference::transport_of;
 use crate::source::SourceError;
 use crate::target::{Selector, available, is_same_name};
 use model::{BlobRef, Digest, Platform, printable, shell_word};
@@ -141,13 +142,24 @@ pub(super) fn without_copies<'c>(found: Vec<PlannedCandidate<'c>>) -> Vec<Planne
 /// The error when several images satisfy a request equally. `reference` names their place, if an image there can be
 /// named by its digest.
 pub(super) fn ambiguous(rivals: &[PlannedCandidate<'_>], reference: Option<&str>) -> SourceError {
+    // A registry has no index whose names select an image.
+    let has_names = reference.and_then(transport_of).is_some_and(|(transport, _)| !transport.kind.is_by_name());
+    let selects_one = |name: &String| {
+        let is_named =
+            |rival: &&PlannedCandidate<'_>| rival.candidate.named.names.iter().any(|other| is_same_name(other, name));
+        has_names && !name.is_empty() && !name.starts_with('@') && rivals.iter().filter(is_named).count() == 1
+    };
     let line = |rival: &PlannedCandidate<'_>| {
         let digest = &rival.candidate.blob.digest;
-        let whole = reference.map_or_else(|| digest.to_string(), |reference| format!("{reference}@{digest}"));
-        let names = rival.candidate.named.names.join(", ");
-        let names = if names.is_empty() { names } else { format!("  ({names})") };
+        let names = &rival.candidate.named.names;
+        let (whole, rest) = match (reference, names.iter().find(|name| selects_one(name))) {
+            (Some(reference), Some(name)) => (format!("{reference}:{name}"), digest.to_string()),
+            (Some(reference), None) => (format!("{reference}@{digest}"), names.join(", ")),
+            (None, _) => (digest.to_string(), names.join(", ")),
+        };
+        let rest = if rest.is_empty() { rest } else { format!("  ({rest})") };
         let platform = rival.plan.platform().map(|platform| format!("  {platform}"));
-        format!("\n  {}", printable(&format!("{whole}{}{names}", platform.unwrap_or_default())))
+        format!("\n  {}", printable(&format!("{whole}{}{rest}", platform.unwrap_or_default())))
     };
     let hint = reference.map(|reference| {
         format!(

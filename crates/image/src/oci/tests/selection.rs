@@ -27,10 +27,12 @@ fn images_that_match_equally_are_ambiguous() {
     rival["annotations"] = json!({REF_NAME: "rival"});
     let choice = platform("linux/riscv64");
     let error = memory.chosen(&[image.clone(), rival.clone()], &choice).unwrap_err();
-    let line = |entry: &Value, rest: &str| {
-        format!("\n  oci:MEMORY@{}  linux/riscv64{rest}", entry["digest"].as_str().unwrap())
-    };
-    let lines = [line(&image, ""), line(&rival, "  (rival)")].concat();
+    let digest = |entry: &Value| entry["digest"].as_str().unwrap().to_owned();
+    let lines = format!(
+        "\n  oci:MEMORY@{}  linux/riscv64\n  oci:MEMORY:rival  linux/riscv64  ({})",
+        digest(&image),
+        digest(&rival)
+    );
     let help = "choose one of these, or judge all images there: ncclcheck audit plan --store FOLDER oci:MEMORY";
     assert_eq!(error, format!("several images match:{lines}\n  help: {help}"));
     // The same image twice counts once, and an image for another platform is not a rival.
