@@ -40,9 +40,11 @@ impl CommandNeeds {
 
     /// Adds what reading images needs.
     pub(super) fn images<'r>(&mut self, requests: impl IntoIterator<Item = &'r Request>) -> &mut Self {
-        if !self.is_unwanted {
-            self.images = std::mem::take(&mut self.images).and(image::needs(requests));
-        }
+        if self.is_unwanted { self } else { self.reading(image::needs(requests)) }
+    }
+
+    fn reading(&mut self, images: ImageNeeds) -> &mut Self {
+        self.images = std::mem::take(&mut self.images).and(images);
         self
     }
 
@@ -126,18 +128,20 @@ impl CommandNeeds {
 }
 
 impl ImagesPlan {
-    /// Returns an error if this plan writes to an image. `file` is written besides the outputs.
-    pub(super) fn spare_images(&self, file: Option<&Path>) -> Result<(), CliError> {
-        let read = image::needs(&self.requests).files;
+    /// What reading the images needs. Returns an error if this plan writes to one of them. `file` is written besides the
+    /// outputs.
+    pub(super) fn spare_images(&self, file: Option<&Path>) -> Result<ImageNeeds, CliError> {
+        let needs = image::needs(&self.requests);
         let outputs = self.outputs.iter().filter_map(|(_, target)| target.path()).chain(file);
-        spare_images(read.iter().map(PathBuf::as_path), outputs)
+        spare_images(needs.files.iter().map(PathBuf::as_path), outputs)?;
+        Ok(needs)
     }
 
     /// Gives up what this plan does not need, after checking that it writes to no image.
     pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) -> Result<(), CliError> {
-        self.spare_images(file)?;
+        let images = self.spare_images(file)?;
         let mut needs = CommandNeeds::new(environment)?;
-        needs.images(&self.requests).files(self.rulebook.folders()).files(&self.logs);
+        needs.reading(images).files(self.rulebook.folders()).files(&self.logs);
         needs.outputs(self.outputs.iter().map(|(_, target)| target));
         needs.outputs(file.map(|file| OutputTarget::File(file.to_owned())).as_ref());
         // All requests of a plan have the same limits and the same cache.

@@ -175,17 +175,7 @@ impl Engine {
     /// The folder in which an engine on this machine keeps everything, and the name of its storage driver; `None` if it
     /// does not report them.
     fn root(&self) -> Option<(PathBuf, String)> {
-        if !self.is_local() {
-            return None;
-        }
-        let info = ask(GREETING, self.docker.info()).ok()?;
-        let root = info.docker_root_dir.map(PathBuf::from).filter(|root| root.is_absolute())?;
-        Some((root, info.driver?))
-    }
-
-    /// The folders in which an engine on this machine keeps its images; none if it does not report them.
-    fn stores(&self) -> Vec<PathBuf> {
-        self.root().map(|(root, _)| store::folders(&root).into()).unwrap_or_default()
+        if self.is_local() { root(&self.docker) } else { None }
     }
 
     /// The names of all images, each with its tag; an image without a name by its ID.
@@ -280,6 +270,13 @@ fn transport(address: &Address, tunnel: Option<&Tunnel>, limits: &Limits) -> Res
         fs::metadata(path).map_err(|error| EngineError::from(&error))?;
     }
     EngineTransport::new(address, tunnel.map(Tunnel::path).as_deref(), limits)
+}
+
+/// Where the engine of this client keeps everything, and the name of its storage driver.
+fn root(docker: &Docker) -> Option<(PathBuf, String)> {
+    let info = ask(GREETING, docker.info()).ok()?;
+    let root = info.docker_root_dir.map(PathBuf::from).filter(|root| root.is_absolute())?;
+    Some((root, info.driver?))
 }
 
 /// A client whose requests carry a platform. The library's export has no such parameter.

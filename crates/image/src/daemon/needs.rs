@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Address, Engine, endpoints};
+use super::{Address, endpoints, root, store, transport};
 use crate::needs::ImageNeeds;
 use crate::source::AccessOptions;
 use layer::scan::OwnProcess;
@@ -22,10 +22,11 @@ pub(crate) fn needs(options: &AccessOptions) -> ImageNeeds {
     let mut is_first = true;
     for endpoint in endpoints(environment) {
         match &endpoint.address {
-            // The first that answers is the one that is used; see [`Engine::connect`].
+            // The first that answers is the one that is used; see `Engine::connect`.
             Address::Unix(_) if is_first => {
-                let Ok(engine) = Engine::greet(&endpoint, &options.limits) else { continue };
-                needs.files.extend(engine.stores());
+                let client = transport(&endpoint.address, None, &options.limits).and_then(|way| way.client());
+                let Some((root, _)) = client.ok().and_then(|docker| root(&docker)) else { continue };
+                needs.files.extend(store::folders(&root));
                 is_first = false;
             }
             Address::Tls { certificates, .. } => drop(needs.files.insert(certificates.clone())),

@@ -73,7 +73,10 @@ impl StoreContents<'_> {
         kept.or_else(|| {
             let file = self.files.document(digest)?;
             let bytes = read_bounded(file, self.limits.document, digest.as_str()).ok()?;
-            digest.is_of(&bytes).then_some(bytes)
+            let bytes = digest.is_of(&bytes).then_some(bytes)?;
+            // Without it the engine is asked again where it keeps this image.
+            self.cache.keep_document(&bytes, digest, self.limits);
+            Some(bytes)
         })
     }
 

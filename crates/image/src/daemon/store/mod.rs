@@ -82,7 +82,12 @@ impl StoredImage {
         let is_at_hand = |blob: BlobRef| {
             context.cache.blob(&blob.digest, context.limits).as_ref() == Some(&blob) || self.files.has(&blob)
         };
-        blobs().all(|blob| blob.is_some_and(is_at_hand)).then_some(plans)
+        if !blobs().all(|blob| blob.is_some_and(is_at_hand)) {
+            return None;
+        }
+        // A configuration is read as a blob, which the cache does not keep.
+        plans.iter().flat_map(ImagePlan::documents).for_each(|digest| drop(contents.document(digest)));
+        Some(plans)
     }
 
     /// The layers of a configuration, whose tars are known, or which Docker has unpacked.

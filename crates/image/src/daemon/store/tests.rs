@@ -153,17 +153,16 @@ fn what_cannot_be_read_is_exported() {
 
 #[test]
 fn a_known_image_needs_neither_store_nor_export() {
-    let store = StoreOnDisk::docker();
-    let folder = tempfile::tempdir().unwrap();
-    let cache = cache(folder.path());
-    store.load(&cache).unwrap();
-    let config = store.root.path().join("image/overlay2/imagedb/content/sha256").join(store.id.hex());
-    cache.keep_document(&fs::read(config).unwrap(), &store.id, &model::Limits::default());
-    fs::remove_dir_all(store.root.path()).unwrap();
-    store.fake.requests();
-    let image = store.load(&cache).unwrap();
-    assert!(image.summary.layers.iter().all(|layer| layer.cached && layer.read == 0 && layer.diff_id_verified));
-    assert!(!store.fake.requests().iter().any(|target| target.ends_with("/get") || target.ends_with("/info")));
+    for store in [StoreOnDisk::docker(), StoreOnDisk::containerd()] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        store.load(&cache).unwrap();
+        fs::remove_dir_all(store.root.path()).unwrap();
+        store.fake.requests();
+        let image = store.load(&cache).unwrap();
+        assert!(image.summary.layers.iter().all(|layer| layer.cached && layer.read == 0 && layer.diff_id_verified));
+        assert!(!store.fake.requests().iter().any(|target| target.ends_with("/get") || target.ends_with("/info")));
+    }
 }
 
 #[test]
