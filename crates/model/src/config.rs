@@ -34,7 +34,7 @@ pub struct ImageConfig {
 pub struct StartChoice {
     /// What is run in place of the image's entrypoint and command, or why a launch file leaves that unknown.
     pub command: Option<Result<StartCommand, Gap>>,
-    /// Path of the Python that runs, whatever the command calls.
+    /// The Python that runs, whatever the command calls: a path, or a name that is searched for in `PATH`.
     pub python: Option<String>,
     /// The user in place of the image's own, or why a launch file leaves it unknown.
     pub user: Option<Result<StartUser, Gap>>,

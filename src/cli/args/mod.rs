@@ -475,8 +475,8 @@ pub(super) struct ImageProcessArgs {
     /// `["python3", "train.py"]`. What the entrypoint would do before is left out.
     #[arg(long, value_name = "COMMAND", help_heading = "Image")]
     pub(super) command: Option<String>,
-    /// Python that runs, in place of the one that the command calls
-    #[arg(long, value_name = "PATH", help_heading = "Image")]
+    /// Python that runs, in place of the one that the command calls: a path, or a name in PATH
+    #[arg(long, value_name = "PROGRAM", help_heading = "Image")]
     pub(super) python: Option<String>,
     /// User that the container runs as, in place of the image's
     #[arg(long, value_name = "NAME|UID[:GID]", help_heading = "Image")]

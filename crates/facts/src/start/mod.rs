@@ -163,11 +163,17 @@ impl ImageStart {
         started: Result<Option<Started>, Gap>,
     ) {
         let chosen = config.and_then(|config| config.start.python.as_deref());
+        let path_of = |program: &str, state: &ProcessState| {
+            find(rootfs, state, program).unwrap_or_else(|| state.directory.join(program.as_bytes()))
+        };
         let is_program = matches!(started, Ok(Some(Started::Program(..))));
         let (state, gap, why) = match started {
             Ok(Some(Started::Python(call))) => {
                 self.call = Some(match chosen {
-                    Some(path) => call.of(call.state.directory.join(path.as_bytes())),
+                    Some(program) => {
+                        let path = path_of(program, &call.state);
+                        call.of(path)
+                    }
                     None => *call,
                 });
                 return;
@@ -185,8 +191,8 @@ impl ImageStart {
             }
             Err(gap) => (initial.clone(), Some(gap), String::new()),
         };
-        if let Some(path) = chosen {
-            let program = state.directory.join(path.as_bytes());
+        if let Some(program) = chosen {
+            let program = path_of(program, &state);
             self.assumed
                 .extend(gap.map(|gap| format!("the variables and the working directory are the image's: {}", gap.why)));
             self.call = Some(PythonCall::plain(program, state));

@@ -416,6 +416,8 @@ fn a_choice_settles_what_is_unknown() {
     assert!(with(StartChoice::default()).starts_with("unknown"));
     assert_eq!(with(choice(Some("python3 -m x"), None)), "/usr/bin/python3 -m x");
     assert_eq!(with(choice(None, Some("/opt/venv/bin/python"))), "/opt/venv/bin/python assumed");
+    assert_eq!(with(choice(None, Some("python3"))), "/usr/bin/python3 assumed");
+    assert_eq!(with(choice(Some("python3 -m x"), Some("python9"))), "/app/python9 -m x");
 }
 
 /// The image with a file that only root may execute in a folder that is open, and another in one that is closed.
