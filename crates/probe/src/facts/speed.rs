@@ -27,16 +27,16 @@ const NOT_SLOW: i64 = 90;
 /// Smallest message, in bytes, whose time the bandwidth determines and not the latency, which varies by a multiple.
 const LARGE: u64 = 16 << 20;
 
-/// The table `speeds.yaml`, which describes its fields.
+/// An entry of the table `speeds.yaml`, which describes its fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SoundHosts {
+struct SoundHost {
     models: Vec<String>,
     nvlink_gb_s: i64,
     rows: Vec<SoundSpeed>,
 }
 
-/// A row of the table.
+/// What a sound host reaches.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SoundSpeed {
@@ -48,7 +48,7 @@ struct SoundSpeed {
     source: String,
 }
 
-static SOUND: Table<SoundHosts> =
+static SOUND: Table<Vec<SoundHost>> =
     Table::new("speeds", || parse_table("rules/tables/speeds.yaml", include_str!("../../tables/speeds.yaml")));
 
 /// The table, to be replaced.
@@ -165,8 +165,8 @@ fn compare(step: &StepRecord, cost: Option<&VariableCost>, parts: &[Measurement]
     if let Some(gap) = lost {
         return none_of(key::definitions![RUN_NCCL_SLOW, RUN_NCCL_PERCENT], &Fact::Unknown(gap), facts);
     }
-    let ranks = facts.get(key::RUN_NCCL_RANKS).value().copied().filter(|_| is_known_host(facts));
-    let measured = ranks.map_or_else(Vec::new, |ranks| match cost {
+    let known = facts.get(key::RUN_NCCL_RANKS).value().copied().zip(sound_host(facts));
+    let measured = known.map_or_else(Vec::new, |(ranks, _)| match cost {
         Some(cost) => vec![cost.measured(ranks)],
         None => parts.iter().filter_map(Measured::of).collect(),
     });
@@ -176,19 +176,21 @@ fn compare(step: &StepRecord, cost: Option<&VariableCost>, parts: &[Measurement]
             largest.insert(one.operation, one);
         }
     }
-    let compared =
-        ranks.map_or_else(Vec::new, |ranks| largest.values().filter_map(|one| one.compared(ranks)).collect());
+    let compared = known.map_or_else(Vec::new, |(ranks, host)| {
+        largest.values().filter_map(|one| one.compared(ranks, &host.rows)).collect()
+    });
     let least = compared.iter().map(|(percent, _)| *percent).min();
     facts.insert(key::RUN_NCCL_PERCENT, least.map_or(Fact::Absent, |percent| seen(step, percent)));
     let slow = compared.into_iter().filter(|(percent, _)| *percent < NOT_SLOW).map(|(_, text)| text);
     facts.insert(key::RUN_NCCL_SLOW, texts(step, slow.collect()));
 }
 
-/// Returns true if the table was measured on GPUs of these models with as many links.
-fn is_known_host(facts: &Facts) -> bool {
-    let is_known = |model: &String| SOUND.models.iter().any(|word| model.contains(word.as_str()));
-    facts.get(key::RUN_GPU_MODELS).value().is_some_and(|models| models.iter().all(is_known))
-        && facts.get(key::RUN_NVLINK_GB_S).value() == Some(&SOUND.nvlink_gb_s)
+/// The entry that was measured on GPUs of these models with as many links.
+fn sound_host(facts: &Facts) -> Option<&'static SoundHost> {
+    let models = facts.get(key::RUN_GPU_MODELS).value()?;
+    let links = facts.get(key::RUN_NVLINK_GB_S).value()?;
+    let is_of = |host: &SoundHost, model: &String| host.models.iter().any(|word| model.contains(word.as_str()));
+    SOUND.iter().find(|host| host.nvlink_gb_s == *links && models.iter().all(|model| is_of(host, model)))
 }
 
 impl<'a> Measured<'a> {
@@ -202,10 +204,10 @@ impl<'a> Measured<'a> {
     }
 
     /// The share of what a sound host reaches, in percent, and the comparison in words. `None` without a row to compare with.
-    fn compared(&self, ranks: i64) -> Option<(i64, String)> {
+    fn compared(&self, ranks: i64, rows: &[SoundSpeed]) -> Option<(i64, String)> {
         let is_below =
             |row: &&SoundSpeed| row.operation == self.operation && row.ranks <= ranks && row.mib << 20 <= self.bytes;
-        let row = SOUND.rows.iter().filter(is_below).max_by_key(|row| (row.ranks, row.mib))?;
+        let row = rows.iter().filter(is_below).max_by_key(|row| (row.ranks, row.mib))?;
         let percent = whole((self.best / 1e9 / row.gb_s * 100.0).floor());
         let text = format!(
             "{} of {}: {:.1} GB/s, {percent} % of {:.0}",
@@ -233,6 +235,10 @@ mod tests {
     fn facts_at(bytes: u64, speeds: &[(&str, f64)], without: &Json) -> Facts {
         let link = json!({"active": true, "speed_mbytes_per_s": 26562});
         let gpu = json!({"index": 0, "name": "NVIDIA H200", "nvlinks": vec![link; 18]});
+        facts_on(&gpu, 2, bytes, speeds, without)
+    }
+
+    fn facts_on(gpu: &Json, ranks: u32, bytes: u64, speeds: &[(&str, f64)], without: &Json) -> Facts {
         // A line of the program begins with the version of the protocol.
         let line = |step: &str, event: &str, body: Json| {
             format!(r#"{{"ncclcheck":1,"event":"{event}","step":"{step}","seconds":1.0,"body":{body}}}"#)
@@ -240,7 +246,7 @@ mod tests {
         let mut lines = vec![
             line("limits", "result", json!({"variables": {"NCCL_PROTO": "LL", "NCCL_NTHREADS": "64"}})),
             line("gpus", "result", json!({"gpus": [gpu, gpu]})),
-            line("collectives", "part", json!({"kind": "setup", "world_size": 2})),
+            line("collectives", "part", json!({"kind": "setup", "world_size": ranks})),
         ];
         lines.extend(speeds.iter().map(|(operation, speed)| {
             let seconds = 0.268_435_456 / speed;
@@ -278,6 +284,22 @@ mod tests {
         let sound = facts_of(&[("all_reduce", 282.3)], &json!([]));
         assert_eq!(shown(&sound, &key::RUN_NCCL_SLOW), "-");
         assert_eq!(shown(&sound, &key::RUN_NCCL_PERCENT), "95");
+    }
+
+    #[test]
+    fn gpus_are_compared_with_their_own_model_and_links() {
+        let percent = |name: &str, links: usize, ranks: u32| {
+            let link = json!({"active": true, "speed_mbytes_per_s": 25000});
+            let gpu = json!({"index": 0, "name": name, "nvlinks": vec![link; links]});
+            let facts = facts_on(&gpu, ranks, 1 << 28, &[("all_reduce", 110.5), ("broadcast", 20.0)], &json!([]));
+            shown(&facts, &key::RUN_NCCL_PERCENT)
+        };
+        assert_eq!(percent("NVIDIA A100-SXM4-80GB", 12, 8), "50");
+        for (name, links, ranks) in
+            [("NVIDIA A100-SXM4-80GB", 12, 4), ("NVIDIA A100-SXM4-80GB", 8, 8), ("NVIDIA A100 80GB PCIe", 12, 8)]
+        {
+            assert_eq!(percent(name, links, ranks), "-", "{name} {links} {ranks}");
+        }
     }
 
     #[test]
@@ -321,7 +343,7 @@ mod tests {
 
     #[test]
     fn every_row_is_of_an_operation_and_has_a_source() {
-        for row in &SOUND.rows {
+        for row in SOUND.iter().flat_map(|host| &host.rows) {
             assert!(!row.source.is_empty() && row.gb_s > 0.0 && row.mib >= 64, "{row:?}");
         }
     }
